@@ -1,0 +1,21 @@
+# System packages (names for Debian and Ubuntu are in scripts/setup) and LibTorch.
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)  # at::parallel_for is a header template: serial in a unit built without it
+find_package(CLI11 CONFIG REQUIRED)
+find_package(fmt CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(tomlplusplus CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(SQLiteCpp CONFIG REQUIRED)
+find_package(Boost 1.80 REQUIRED)  # Process v2, Asio, Math: header only
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(ZLIB REQUIRED)
+find_package(LibArchive REQUIRED)
+find_package(CURL REQUIRED)
+if(NOT TARGET LibArchive::LibArchive)
+  add_library(LibArchive::LibArchive INTERFACE IMPORTED)
+  target_link_libraries(LibArchive::LibArchive INTERFACE ${LibArchive_LIBRARIES})
+  target_include_directories(LibArchive::LibArchive SYSTEM INTERFACE ${LibArchive_INCLUDE_DIRS})
+endif()
+find_package(LibTorch 2.13 REQUIRED)
+message(STATUS "LibTorch ${LibTorch_VERSION} in ${LibTorch_ROOT_DIR}, CUDA: ${LibTorch_CUDA}")

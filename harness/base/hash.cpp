@@ -1,0 +1,70 @@
+#include "harness/base/hash.h"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "harness/base/error.h"
+
+namespace spt {
+namespace {
+
+using Digest = std::array<unsigned char, 32>;
+
+Digest digest_of(std::string_view bytes) {
+  Digest digest;
+  unsigned size = 0;
+  SPT_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) == 1, "SHA-256 failed");
+  return digest;
+}
+
+std::string to_hex(const Digest& digest) { return fmt::format("{:02x}", fmt::join(digest, "")); }
+
+}  // namespace
+
+struct Sha256::State {
+  EVP_MD_CTX* context = EVP_MD_CTX_new();
+  ~State() { EVP_MD_CTX_free(context); }
+};
+
+Sha256::Sha256() : state_(std::make_unique<State>()) {
+  SPT_CHECK(state_->context && EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1, "SHA-256 failed");
+}
+
+Sha256::~Sha256() = default;
+
+void Sha256::update(std::string_view bytes) {
+  SPT_CHECK(EVP_DigestUpdate(state_->context, bytes.data(), bytes.size()) == 1, "SHA-256 failed");
+}
+
+std::string Sha256::hex() {
+  Digest digest;
+  unsigned size = 0;
+  SPT_CHECK(EVP_DigestFinal_ex(state_->context, digest.data(), &size) == 1, "SHA-256 failed");
+  return to_hex(digest);
+}
+
+std::string sha256(std::string_view bytes) { return to_hex(digest_of(bytes)); }
+
+std::string sha256_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw Error("cannot read '{}': {}", file.string(), std::strerror(errno));
+  Sha256 hash;
+  std::vector<char> buffer(1 << 20);
+  while (in.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || in.gcount() > 0)
+    hash.update({buffer.data(), static_cast<size_t>(in.gcount())});
+  if (in.bad()) throw Error("cannot read '{}' to its end: {}", file.string(), std::strerror(errno));
+  return hash.hex();
+}
+
+uint64_t hash64(std::string_view bytes) {
+  const Digest digest = digest_of(bytes);
+  uint64_t value = 0;
+  for (int i = 7; i >= 0; --i) value = value << 8 | digest[i];
+  return value;
+}
+
+}  // namespace spt
