@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/base/options.h"
+
+namespace spt {
+
+/// A registered thing with every option spelled out.
+struct ComponentSpec {
+  std::string name;
+  int64_t version = 1;
+  OptionMap options;
+  bool operator==(const ComponentSpec&) const = default;
+};
+
+/// How one stage is trained. Sources of values: definitions.md 2; fair rules: definitions.md 4.
+struct TrainOptions {
+  int64_t batch = 32;
+  int64_t accumulate = 1;
+  double lr = 1e-3;
+  double weight_decay = 0.05;
+  std::string optimizer = "adamw";
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  std::string schedule = "cosine";
+  double warmup = 0.1;
+  double clip = 1.0;
+  double state_lr = 1e-3;
+  double dropout = 0.0;
+  std::string precision = "float32";
+  std::string pool = "mean";
+  std::string head_hidden = "none";
+
+  template <class Self, class Visitor>
+  static void visit(Self& self, Visitor&& visit) {
+    visit("batch", self.batch, OptionInfo{.effect = "examples an update sees", .min = 1, .unit = "examples"});
+    visit("accumulate", self.accumulate, OptionInfo{.effect = "equal parts the batch is computed in, to save memory", .min = 1});
+    visit("lr", self.lr, OptionInfo{.effect = "peak learning rate", .min = 0});
+    visit("weight_decay", self.weight_decay, OptionInfo{.effect = "decoupled decay of matrices", .min = 0});
+    visit("optimizer", self.optimizer, OptionInfo{.effect = "update rule", .choices = {"adamw"}});
+    visit("beta1", self.beta1, OptionInfo{.effect = "decay of the first moment", .min = 0, .max = 0.999999});
+    visit("beta2", self.beta2, OptionInfo{.effect = "decay of the second moment", .min = 0, .max = 0.999999999});
+    visit("eps", self.eps, OptionInfo{.effect = "added to the root of the second moment", .min = 0});
+    visit("schedule", self.schedule, OptionInfo{.effect = "learning rate over steps: cosine to 0 after warm-up, or constant after warm-up", .choices = {"constant", "cosine"}});
+    visit("warmup", self.warmup, OptionInfo{.effect = "share of the steps with rising learning rate", .min = 0, .max = 1});
+    visit("clip", self.clip, OptionInfo{.effect = "largest global gradient norm; 0: no limit", .min = 0});
+    visit("state_lr", self.state_lr, OptionInfo{.effect = "upper limit of the learning rate of state space A, B and dt", .min = 0});
+    visit("dropout", self.dropout, OptionInfo{.effect = "dropout rate of the body", .min = 0, .max = 0.99});
+    visit("precision", self.precision, OptionInfo{.effect = "type of parameters and activations; TF32 is off", .choices = {"float32", "float64"}});
+    visit("pool", self.pool, OptionInfo{.effect = "how positions become one vector", .choices = {"first", "last", "max", "mean", "sum"}, .stage = "supervised"});
+    visit("head_hidden", self.head_hidden, OptionInfo{.effect = "hidden layer of the head", .choices = {"none", "relu"}, .stage = "supervised"});
+  }
+  bool operator==(const TrainOptions&) const = default;
+};
+
+/// One training phase with everything that can change its result, except its seed.
+struct StageSpec {
+  std::string name;                ///< pretrain | finetune
+  ComponentSpec objective;         ///< supervised | masked | causal, with its options
+  std::string inputs = "subset";   ///< subset | train: what a pretraining stage reads
+  TrainOptions train;
+  int64_t steps = 0;
+  int64_t evaluations = 0;
+  bool operator==(const StageSpec&) const = default;
+};
+
+/// A job: the chain of its stages, each starting from the one before; the last is supervised.
+struct JobSpec {
+  ComponentSpec architecture;
+  ComponentSpec task;
+  std::string data_hash;           ///< SHA-256 of the data; "" never
+  std::string init = "default";
+  std::string profile = "fair";
+  std::vector<StageSpec> stages;
+  uint64_t seed = 0;
+  std::map<std::string, uint64_t> streams;  ///< re-seeded streams
+  bool operator==(const JobSpec&) const = default;
+};
+
+nlohmann::json to_json(const JobSpec& spec);
+JobSpec job_from_json(const nlohmann::json& json, std::string_view where);  ///< strict; Errors: Error
+
+/// The canonical text of stages 0..stage, and nothing a later stage alone can change; without seed and streams, which come last in the key.
+std::string cell_text(const JobSpec& spec, size_t stage);
+
+/// Key of stage `stage`: SHA-256 of cell_text + seed and streams. The key of the job is that of its last stage.
+/// The only function that spells a key (definitions.md 1).
+std::string stage_key(const JobSpec& spec, size_t stage);
+std::string stage_key(const std::string& cell, uint64_t seed, const std::map<std::string, uint64_t>& streams);
+std::string job_key(const JobSpec& spec);
+
+}  // namespace spt
