@@ -3,7 +3,8 @@
 #   find_package(LibTorch 2.13 REQUIRED)
 #
 # Looks, in this order, in: LIBTORCH_ROOT (variable or environment: a folder with include/ and lib/, such as an unpacked libtorch zip,
-# or a wheel's site-packages/torch), CMAKE_PREFIX_PATH, <source>/.venv, $VIRTUAL_ENV, $CONDA_PREFIX, the python3 on the PATH, the system.
+# or a wheel's site-packages/torch; used or refused), CMAKE_PREFIX_PATH, <source>/.venv, $VIRTUAL_ENV, $CONDA_PREFIX, the python3 on the PATH, the system.
+# One that is too old or incomplete is left for the next.
 #
 # Targets
 #   LibTorch::headers  include folders and compile definitions only
@@ -16,35 +17,92 @@
 include(FindPackageHandleStandardArgs)
 
 # --- candidates ----------------------------------------------------------------------------------------------------------------------
-set(_lt_hints)
-if(LIBTORCH_ROOT)
-  list(APPEND _lt_hints "${LIBTORCH_ROOT}")
-elseif(DEFINED ENV{LIBTORCH_ROOT})
-  list(APPEND _lt_hints "$ENV{LIBTORCH_ROOT}")
-else()
-  foreach(_lt_env "${CMAKE_SOURCE_DIR}/.venv" "$ENV{VIRTUAL_ENV}" "$ENV{CONDA_PREFIX}")
-    if(_lt_env)
-      file(GLOB _lt_found LIST_DIRECTORIES TRUE "${_lt_env}/lib/python3*/site-packages/torch")
-      list(APPEND _lt_hints ${_lt_found} "${_lt_env}")
+# Version of the LibTorch whose include folder is given, or empty.
+function(_lt_read_version include out)
+  set(${out} "" PARENT_SCOPE)
+  foreach(header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
+    if(EXISTS "${include}/${header}")
+      file(STRINGS "${include}/${header}" lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+      string(REGEX REPLACE ".*MAJOR +([0-9]+).*MINOR +([0-9]+).*PATCH +([0-9]+).*" "\\1.\\2.\\3" version "${lines}")
+      set(${out} "${version}" PARENT_SCOPE)
+      return()
     endif()
   endforeach()
+endfunction()
+
+# Why the LibTorch in <folder> cannot be used; empty where it can. A folder whose installation was interrupted lacks files or libraries.
+function(_lt_objection folder out)
+  set(${out} "" PARENT_SCOPE)
+  foreach(file lib/libc10.so lib/libtorch_cpu.so include/torch/csrc/api/include/torch/torch.h include/ATen/ATen.h)
+    if(NOT EXISTS "${folder}/${file}")
+      set(${out} "no ${file}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+  _lt_read_version("${folder}/include" version)
+  if(NOT version)
+    set(${out} "no version header" PARENT_SCOPE)
+    return()
+  endif()
+  if(LibTorch_FIND_VERSION AND version VERSION_LESS LibTorch_FIND_VERSION)
+    set(${out} "version ${version} is older than ${LibTorch_FIND_VERSION}" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ldd "${folder}/lib/libtorch_cpu.so" OUTPUT_VARIABLE lines ERROR_QUIET)
+  if(lines MATCHES "([^ \t\n]+) => not found")
+    set(${out} "libtorch_cpu.so needs ${CMAKE_MATCH_1}, which is missing" PARENT_SCOPE)
+  endif()
+endfunction()
+
+set(_lt_hints)
+set(_lt_unfit)  # what was looked at and left, with the reason
+if(LIBTORCH_ROOT)
+  list(APPEND _lt_hints "${LIBTORCH_ROOT}")
+elseif(NOT "$ENV{LIBTORCH_ROOT}" STREQUAL "")
+  list(APPEND _lt_hints "$ENV{LIBTORCH_ROOT}")
+else()
+  set(_lt_candidates)
+  foreach(_lt_env "${CMAKE_CURRENT_LIST_DIR}/../.venv" "$ENV{VIRTUAL_ENV}" "$ENV{CONDA_PREFIX}")
+    if(_lt_env)
+      get_filename_component(_lt_env "${_lt_env}" ABSOLUTE)
+      if(EXISTS "${_lt_env}/.spt-incomplete")  # scripts/setup was interrupted there
+        list(APPEND _lt_unfit "${_lt_env} (installation was interrupted)")
+      else()
+        file(GLOB _lt_found LIST_DIRECTORIES TRUE "${_lt_env}/lib/python3*/site-packages/torch")
+        list(APPEND _lt_candidates ${_lt_found})
+        if(EXISTS "${_lt_env}/lib/libc10.so")  # Conda's own libtorch
+          list(APPEND _lt_candidates "${_lt_env}")
+        endif()
+      endif()
+    endif()
+  endforeach()
+  unset(LibTorch_PYTHON3 CACHE)  # the PATH may have changed
   find_program(LibTorch_PYTHON3 NAMES python3 python)
   mark_as_advanced(LibTorch_PYTHON3)
-  if(LibTorch_PYTHON3)  # finds the package's folder without importing it
+  if(LibTorch_PYTHON3)  # finds the package's folder without importing it; from /, so that no ./torch is taken for it
     execute_process(
       COMMAND "${LibTorch_PYTHON3}" -c "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
-      OUTPUT_VARIABLE _lt_found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    list(APPEND _lt_hints ${_lt_found})
+      WORKING_DIRECTORY / OUTPUT_VARIABLE _lt_found OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    list(APPEND _lt_candidates ${_lt_found})
   endif()
+  foreach(_lt_folder ${_lt_candidates})
+    _lt_objection("${_lt_folder}" _lt_reason)
+    if(_lt_reason)
+      list(APPEND _lt_unfit "${_lt_folder} (${_lt_reason})")
+    else()
+      list(APPEND _lt_hints "${_lt_folder}")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES _lt_hints)
 endif()
 
 # A hint that moved must not leave the old place in the cache.
-if(NOT "${_lt_hints}" STREQUAL "${LibTorch_LAST_HINTS}")
+if(NOT "${_lt_hints}" STREQUAL "${LibTorch_LAST_HINTS}" OR NOT EXISTS "${LibTorch_C10_LIBRARY}")
   unset(LibTorch_C10_LIBRARY CACHE)
   set(LibTorch_LAST_HINTS "${_lt_hints}" CACHE INTERNAL "where LibTorch was searched last")
 endif()
 set(_lt_only)
-if(LIBTORCH_ROOT OR DEFINED ENV{LIBTORCH_ROOT})
+if(LIBTORCH_ROOT OR NOT "$ENV{LIBTORCH_ROOT}" STREQUAL "")
   set(_lt_only NO_DEFAULT_PATH)  # a named place is used or refused, never replaced in silence
 endif()
 find_library(LibTorch_C10_LIBRARY c10 HINTS ${_lt_hints} PATH_SUFFIXES lib ${_lt_only})
@@ -60,14 +118,7 @@ if(LibTorch_C10_LIBRARY)
   set(_lt_include "${LibTorch_ROOT_DIR}/include")
   set(LibTorch_INCLUDE_DIRS "${_lt_include}" "${_lt_include}/torch/csrc/api/include")
 
-  set(_lt_version_h "${_lt_include}/torch/headeronly/version.h")
-  if(NOT EXISTS "${_lt_version_h}")
-    set(_lt_version_h "${_lt_include}/torch/csrc/api/include/torch/version.h")
-  endif()
-  if(EXISTS "${_lt_version_h}")
-    file(STRINGS "${_lt_version_h}" _lt_lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
-    string(REGEX REPLACE ".*MAJOR +([0-9]+).*MINOR +([0-9]+).*PATCH +([0-9]+).*" "\\1.\\2.\\3" LibTorch_VERSION "${_lt_lines}")
-  endif()
+  _lt_read_version("${_lt_include}" LibTorch_VERSION)
 
   set(LibTorch_CUDA FALSE)
   set(LibTorch_CUDA_VERSION "")
@@ -129,11 +180,22 @@ if(LibTorch_C10_LIBRARY)
   endif()
 endif()
 
-list(JOIN _lt_hints ", " _lt_hints_text)
+if(_lt_only)
+  _lt_objection("${_lt_hints}" _lt_reason)
+  if(_lt_reason)
+    list(APPEND _lt_unfit "LIBTORCH_ROOT=${_lt_hints} (${_lt_reason})")
+    unset(LibTorch_C10_LIBRARY CACHE)
+    unset(LibTorch_C10_LIBRARY)
+  endif()
+endif()
+list(JOIN _lt_unfit ", " _lt_unfit_text)
+if(NOT _lt_unfit_text)
+  set(_lt_unfit_text "nothing")
+endif()
 find_package_handle_standard_args(LibTorch
   REQUIRED_VARS LibTorch_C10_LIBRARY LibTorch_INCLUDE_DIRS LibTorch_VERSION
   VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "Install it with scripts/setup, or give the folder that holds include/ and lib/ as -DLIBTORCH_ROOT=DIR. Searched: ${_lt_hints_text}")
+  REASON_FAILURE_MESSAGE "Install it with scripts/setup, or give the folder that holds include/ and lib/ as -DLIBTORCH_ROOT=DIR. Looked at and left: ${_lt_unfit_text}.")
 
 # --- targets -------------------------------------------------------------------------------------------------------------------------
 function(_lt_shared name)
