@@ -74,6 +74,7 @@ struct StageSpec {
 struct JobSpec {
   ComponentSpec architecture;
   ComponentSpec task;
+  std::vector<std::string> supervised_options;  ///< of the task: those that can change no pretraining stage (OptionInfo.stage), sorted; not in a key
   std::string data_hash;           ///< SHA-256 of the data; "" never
   std::string init = "default";
   std::string profile = "fair";
@@ -87,10 +88,12 @@ nlohmann::json to_json(const JobSpec& spec);
 JobSpec job_from_json(const nlohmann::json& json, std::string_view where);  ///< strict; Errors: Error
 
 /// The canonical text of stages 0..stage, and nothing a later stage alone can change; without seed and streams, which come last in the key.
+/// One line of JSON, keys sorted. The text of a pretraining stage leaves out the options that belong to a supervised stage (train's and the task's).
 std::string cell_text(const JobSpec& spec, size_t stage);
 
-/// Key of stage `stage`: SHA-256 of cell_text + seed and streams. The key of the job is that of its last stage.
+/// Key of stage `stage`: SHA-256 of key_text: cell_text, a line break, and the JSON of seed and streams. The key of the job is that of its last stage.
 /// The only function that spells a key (definitions.md 1).
+std::string key_text(const std::string& cell, uint64_t seed, const std::map<std::string, uint64_t>& streams);
 std::string stage_key(const JobSpec& spec, size_t stage);
 std::string stage_key(const std::string& cell, uint64_t seed, const std::map<std::string, uint64_t>& streams);
 std::string job_key(const JobSpec& spec);
