@@ -1,13 +1,15 @@
 # System packages (names for Debian and Ubuntu are in scripts/setup) and LibTorch.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # at::parallel_for is a header template: serial in a unit built without it
+# By flag, not by the compiler's own libgomp.so: at run time it is LibTorch's, where that brings one, and there must be one only.
+set_target_properties(OpenMP::OpenMP_CXX PROPERTIES INTERFACE_LINK_LIBRARIES "" INTERFACE_LINK_OPTIONS "${OpenMP_CXX_FLAGS}")
 find_package(CLI11 CONFIG REQUIRED)
 find_package(fmt CONFIG REQUIRED)
 find_package(spdlog CONFIG REQUIRED)
 find_package(tomlplusplus CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(SQLiteCpp CONFIG REQUIRED)
-find_package(Boost 1.80 REQUIRED)  # Process v2, Asio, Math: header only
+find_package(Boost 1.80 CONFIG REQUIRED)  # Process v2, Asio, Math: header only
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(ZLIB REQUIRED)
 find_package(LibArchive REQUIRED)
