@@ -87,7 +87,7 @@ struct Supervisor::Impl {
   Clock::time_point begun = Clock::now();
   bool stopping = false;
   std::set<std::string> finished;            // keys of the stages that are done
-  double work_done_s = 0, work_spent_s = 0;  // estimates of ended stages, and what they took
+  double cost_done = 0, cost_seconds = 0;    // of the stages that are done, and the slot seconds they took
 
   std::filesystem::path dir_of(const std::string& key) const { return options.runs / key; }
 
@@ -212,8 +212,8 @@ struct Supervisor::Impl {
     ++summary.done;
     remove_checkpoints(task);
     release_parent(task);
-    work_done_s += task.estimate_s;
-    work_spent_s += seconds_since(run.started);
+    cost_done += task.cost;
+    cost_seconds += seconds_since(run.started);
     observer.ended(task, "done", "", seconds_since(run.started));
     if (const auto waiting = children.find(task.key); waiting != children.end()) {
       ready.insert(ready.begin(), waiting->second.begin(), waiting->second.end());
@@ -259,14 +259,20 @@ struct Supervisor::Impl {
     return static_cast<double>(progress->steps - run.journal->step()) * progress->step_s;
   }
 
+  /// What is left at the pace so far, in cost per slot second; below 0 while there is no pace.
   double run_eta() const {
-    double left = 0;
-    for (const Running& run : running) left += std::max(0.0, tasks[run.task].estimate_s - seconds_since(run.started));
-    for (const size_t i : ready) left += tasks[i].estimate_s;
+    double left = 0, made = cost_done, seconds = cost_seconds;
+    for (const Running& run : running) {
+      const auto& progress = run.journal->progress();
+      const double part = progress && progress->steps > 0 ? static_cast<double>(run.journal->step()) / static_cast<double>(progress->steps) : 0;
+      left += tasks[run.task].cost * (1 - part);
+      made += tasks[run.task].cost * part;
+      seconds += seconds_since(run.started);
+    }
+    for (const size_t i : ready) left += tasks[i].cost;
     for (const auto& [parent, waiting] : children)
-      for (const size_t i : waiting) left += tasks[i].estimate_s;
-    const double correction = work_done_s > 0 ? work_spent_s / work_done_s : 1;
-    return left * correction / static_cast<double>(options.slots.size());
+      for (const size_t i : waiting) left += tasks[i].cost;
+    return made > 0 ? left * seconds / made / static_cast<double>(options.slots.size()) : -1;
   }
 
   void show() {

@@ -23,7 +23,7 @@ struct StageTask {
   std::string parent;       ///< key of the stage it starts from; "" for none
   bool pretraining = false; ///< others start from its checkpoint
   int64_t stage = 0;        ///< index in the chain
-  double estimate_s = 0;    ///< expected seconds; 0: unknown
+  double cost = 1;          ///< expected, in any unit that all tasks share (seconds, FLOPs): the weight of its progress
 };
 
 struct Limits {
