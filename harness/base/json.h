@@ -26,7 +26,7 @@ class JsonReader {
   T get(const char* key) {
     const nlohmann::json& value = at(key);
     try {
-      check_type<T>(value);
+      check_type<T>(key, value);
       return value.get<T>();
     } catch (const nlohmann::json::exception&) {
       throw Error("{}: key '{}' has the wrong type ({})", where_, key, value.type_name());
@@ -42,10 +42,10 @@ class JsonReader {
 
  private:
   template <class T>
-  void check_type(const nlohmann::json& value) const {
+  void check_type(const char* key, const nlohmann::json& value) const {
     // nlohmann converts between numbers and bools in silence.
     const bool fits = std::is_same_v<T, bool> ? value.is_boolean() : std::is_integral_v<T> ? value.is_number_integer() : std::is_floating_point_v<T> ? value.is_number() : true;
-    if (!fits) throw Error("{}: a value has the wrong type ({}): {}", where_, value.type_name(), value.dump());
+    if (!fits) throw Error("{}: key '{}' has the wrong type ({}): {}", where_, key, value.type_name(), value.dump());
   }
   const nlohmann::json& json_;
   std::string where_;
