@@ -14,7 +14,7 @@ namespace spt::results {
 std::string format_line(const JournalLine& line);
 JournalLine parse_line(std::string_view text, std::string_view where);  ///< strict. Errors: Error that names where
 
-/// The writing end, held by a worker: numbers the lines of its attempt, one write(2) each.
+/// The writing end, held by a worker: numbers the lines of its attempt, one write(2) each. Cuts off the line that a killed writer left torn.
 class JournalWriter {
  public:
   JournalWriter(const std::filesystem::path& file, std::string stage_key, int64_t attempt);
