@@ -1,0 +1,124 @@
+#include "tasks/formats/imdb.h"
+
+#include <cstring>
+
+#include "harness/base/error.h"
+#include "harness/base/hash.h"
+#include "harness/base/log.h"
+#include "harness/base/safetensors.h"
+
+namespace spt::formats {
+namespace {
+
+RawTensor integers(const std::vector<int64_t>& values) {
+  RawTensor tensor{"I64", {static_cast<int64_t>(values.size())}, std::string(values.size() * sizeof(int64_t), '\0')};
+  std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
+  return tensor;
+}
+
+std::vector<int64_t> integers(const RawTensor& tensor) {
+  if (tensor.dtype != "I64") throw Error("a column of the cache is {}, not I64", tensor.dtype);
+  std::vector<int64_t> values(tensor.bytes.size() / sizeof(int64_t));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+std::string content_hash(const SafetensorsFile& file) {
+  Sha256 hash;
+  for (const auto& [name, tensor] : file.tensors) {
+    hash.update(fmt::format("{} {}\n", name, tensor.bytes.size()));
+    hash.update(tensor.bytes);
+  }
+  return hash.hex();
+}
+
+void put_split(SafetensorsFile& file, const std::string& split, const std::vector<Review>& reviews) {
+  std::vector<int64_t> labels, ids, ratings, ends;
+  std::string text;
+  for (const Review& review : reviews) {
+    labels.push_back(review.label);
+    ids.push_back(review.id);
+    ratings.push_back(review.rating);
+    text += review.text;
+    ends.push_back(static_cast<int64_t>(text.size()));
+  }
+  const auto bytes = static_cast<int64_t>(text.size());
+  file.tensors[split + ".text"] = {"U8", {bytes}, std::move(text)};
+  file.tensors[split + ".end"] = integers(ends);
+  file.tensors[split + ".label"] = integers(labels);
+  file.tensors[split + ".id"] = integers(ids);
+  file.tensors[split + ".rating"] = integers(ratings);
+}
+
+std::vector<Review> get_split(const SafetensorsFile& file, const std::string& split) {
+  const std::string& text = file.tensors.at(split + ".text").bytes;
+  const std::vector<int64_t> ends = integers(file.tensors.at(split + ".end"));
+  const std::vector<int64_t> labels = integers(file.tensors.at(split + ".label"));
+  const std::vector<int64_t> ids = integers(file.tensors.at(split + ".id"));
+  const std::vector<int64_t> ratings = integers(file.tensors.at(split + ".rating"));
+  std::vector<Review> reviews(ends.size());
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const auto end = static_cast<size_t>(ends[i]);
+    reviews[i] = {labels.at(i), ids.at(i), ratings.at(i), text.substr(begin, end - begin)};
+    begin = end;
+  }
+  return reviews;
+}
+
+std::optional<ImdbData> read_cache(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  try {
+    const SafetensorsFile content = read_safetensors(file);
+    const auto stored = content.metadata.find("content_sha256");
+    const auto data_hash = content.metadata.find("data_hash");
+    if (stored == content.metadata.end() || data_hash == content.metadata.end() || stored->second != content_hash(content)) {
+      throw Error("'{}': its content is not what was written", file.string());
+    }
+    return ImdbData{get_split(content, "train"), get_split(content, "test"), data_hash->second};
+  } catch (const Error& error) {
+    // A cache can always be made again; that it was damaged is worth a line in the log.
+    spdlog::warn("the cache is damaged and is made again: {}", error.what());
+    return std::nullopt;
+  }
+}
+
+void write_cache(const std::filesystem::path& file, const ImdbData& data) {
+  SafetensorsFile content;
+  put_split(content, "train", data.train);
+  put_split(content, "test", data.test);
+  content.metadata["data_hash"] = data.data_hash;
+  content.metadata["content_sha256"] = content_hash(content);
+  std::error_code problem;
+  std::filesystem::create_directories(file.parent_path(), problem);
+  try {
+    if (!problem) write_safetensors(file, content);
+  } catch (const Error& error) {
+    // The cache only saves time: a data root that cannot be written is allowed.
+    spdlog::info("no cache of the reviews is kept: {}", error.what());
+  }
+}
+
+}  // namespace
+
+std::filesystem::path imdb_cache_file(const std::filesystem::path& data_root, std::string_view archive_sha256) {
+  return data_root / "cache" / fmt::format("imdb-{}.safetensors", archive_sha256.substr(0, 16));
+}
+
+ImdbData load_imdb(const std::filesystem::path& data_root) {
+  const auto found = find_imdb(data_root);
+  if (!found) {
+    throw DataError(
+        "there are no IMDb reviews below '{0}'; put the unpacked folder at '{0}/imdb/aclImdb' or the archive at "
+        "'{0}/imdb/aclImdb_v1.tar.gz' (https://ai.stanford.edu/~amaas/data/sentiment/), or name another data root with --data; spt-bench data list shows what is there",
+        data_root.string());
+  }
+  if (std::filesystem::is_directory(*found)) return read_imdb_folder(*found);
+  const std::filesystem::path cache = imdb_cache_file(data_root, sha256_file(*found));
+  if (auto data = read_cache(cache)) return std::move(*data);
+  ImdbData data = read_imdb_archive(*found);
+  write_cache(cache, data);
+  return data;
+}
+
+}  // namespace spt::formats
