@@ -27,6 +27,8 @@ struct PlannedJob {
   std::vector<std::string> stages;  ///< keys, first to last; the last equals `key`
   double flops = 0;                 ///< planned
   double match_cost = 0;            ///< planned cost on the basis of its arm, for the residual
+  std::string metric, unit;         ///< primary metric of the task (TaskAnswer)
+  bool higher_is_better = true;
 };
 
 struct StageState {
@@ -50,17 +52,20 @@ struct StatusCounts {
   std::unordered_map<std::string, int64_t> failed;  ///< by class
 };
 
-/// The database. One writer (the supervisor): WAL, BEGIN IMMEDIATE; readers open read-only. All SQL of the project is in store.cpp and
-/// schema.cpp. Errors: Error naming the file for a database that is not ours, newer than this program, locked, or on a full disk.
+/// The database. One writer (the supervisor): WAL, BEGIN IMMEDIATE; readers open read-only. All SQL of the project is in store*.cpp,
+/// database.cpp and schema.cpp. Errors: Error naming the file for a database that is not ours, newer than this program, locked, or on a full disk.
 class Store {
  public:
   enum class Mode { kReadOnly, kReadWrite };  ///< kReadWrite creates and migrates
-  Store(const std::filesystem::path& file, Mode mode);  ///< ":memory:" for tests
+  /// ":memory:" for tests. busy_timeout_ms: how long a database is waited for that another program has locked.
+  Store(const std::filesystem::path& file, Mode mode, int busy_timeout_ms = 30000);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   // --- planning (one transaction each)
+  /// The labels of the matrix become these; what is known of a job or stage stays. The analysis hash is kept once a stage of the matrix was
+  /// tried: another one then sets analysis_changed. first_run_at: "" is now; kept by later plans.
   void record_plan(const MatrixRow& matrix, const std::vector<PlannedJob>& jobs, const std::vector<PlannedStage>& stages);
   std::unordered_map<std::string, StageState> stage_states() const;  ///< of every known stage
   std::unordered_map<std::string, StageState> stage_states(const std::vector<std::string>& keys) const;
@@ -70,7 +75,7 @@ class Store {
   int64_t begin_attempt(const std::string& stage_key);  ///< number of the new attempt; status running
   /// Upserts by (stage, split, metric, step): the later attempt wins. Idempotent. Answers warnings: values that differ under an equal stamp.
   std::vector<std::string> ingest(const std::vector<JournalLine>& lines);
-  /// Ends an attempt that its journal did not end, or overrides how it did (a killed worker). Idempotent.
+  /// Ends an attempt that its journal did not end, or overrides how it did (a killed worker). Idempotent. A done attempt stays done.
   void fail_attempt(const std::string& stage_key, int64_t attempt, Failure failure, const std::string& message, const std::string& log_tail);
   void block(const std::string& stage_key, const std::string& message);  ///< its pretraining failed
   uint64_t ingested_offset(const std::string& stage_key) const;          ///< bytes of its journal that are in the database
@@ -85,6 +90,7 @@ class Store {
   std::vector<int32_t> predicted(const std::string& stage_key, const std::string& split) const;
   std::string integrity_problem() const;                                  ///< "" or what `PRAGMA quick_check` says
   static int schema_version();
+  const std::string& note() const;                                        ///< "" or what the user should know: no WAL on a network file system
 
  private:
   struct Impl;
