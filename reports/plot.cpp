@@ -127,7 +127,27 @@ std::string script_of_panel(const CurvePanel& panel, size_t index) {
   }
   std::string plots = bands + lines;
   plots = plots.empty() ? "[0:1] NaN notitle" : plots.substr(0, plots.size() - 2);
-  return fmt::format("set title {}\n{}plot {}\n", quote_for_gnuplot(panel.title), data, plots);
+  return fmt::format("set title {} offset 0,-0.6\n{}plot {}\n", quote_for_gnuplot(panel.title), data, plots);
+}
+
+/// Drawn by hand, in pixels over the whole canvas: gnuplot's own key drops entries that it thinks do not fit.
+std::string script_of_legend(const std::vector<const CurveLine*>& legend, size_t columns, double legend_height, double height) {
+  if (legend.empty()) return "";
+  const double entry = (kCurveWidth - 60) / static_cast<double>(columns);
+  std::string script = "unset title\nunset xlabel\nunset ylabel\nunset tics\nunset border\nunset grid\n";
+  script += fmt::format("set lmargin at screen 0\nset rmargin at screen 1\nset bmargin at screen 0\nset tmargin at screen 1\nset xrange [0:{}]\nset yrange [0:{}]\n",
+                        kCurveWidth, height);
+  std::string data, plots;
+  for (size_t i = 0; i < legend.size(); ++i) {
+    const double x = 60 + entry * static_cast<double>(i % columns);
+    const double y = legend_height - kCurveLegendRow * (0.5 + static_cast<double>(i / columns)) - 6;
+    script += fmt::format("set label {} {} at {},{} left\n", i + 1, quote_for_gnuplot(legend[i]->label), x + 48, y);
+    data += fmt::format("$k{} << END_OF_LINE\n{} {}\n{} {}\n{} {}\nEND_OF_LINE\n", i, x, y, x + 20, y, x + 40, y);
+    const std::string style = style_of_line(*legend[i], 1.8);
+    plots += fmt::format("{0}$k{1} using 1:2 with lines {3} notitle, $k{1} using 1:2 every ::1::1 with linespoints {2} notitle", i == 0 ? "" : ", ", i, style,
+                         style.substr(0, style.find(" pt ")));
+  }
+  return script + data + "plot " + plots + "\n";
 }
 
 std::string script_of_figure(const CurveFigure& figure, const std::string& file) {
@@ -139,9 +159,9 @@ std::string script_of_figure(const CurveFigure& figure, const std::string& file)
   std::string script = fmt::format("reset\nset terminal svg size {},{} dynamic font 'sans,12' noenhanced name '{}'\nset encoding utf8\nset output {}\n",
                                    kCurveWidth, height, figure.name, quote_for_gnuplot(file));
   script += fmt::format("set multiplot\nset yrange [{}:{}]\nset grid lc rgb '#808080' lw 0.4 dt (2,4)\nset tics nomirror\nset border 3\nunset key\n", low, high);
-  script += fmt::format("set tmargin at screen {}\nset bmargin at screen {}\n", 1 - 30 / height, (legend_height + 52) / height);
+  script += fmt::format("set tmargin at screen {}\nset bmargin at screen {}\n", 1 - 34 / height, (legend_height + 52) / height);
   script += fmt::format("set xlabel {}\n", quote_for_gnuplot(figure.x_label));
-  const double count = static_cast<double>(std::max<size_t>(1, figure.panels.size())), left = 72, gap = 44;
+  const double count = static_cast<double>(std::max<size_t>(1, figure.panels.size())), left = 72, gap = 56;
   const double width = (kCurveWidth - left - 20 - gap * (count - 1)) / count;
   for (size_t i = 0; i < figure.panels.size(); ++i) {
     const double x = left + static_cast<double>(i) * (width + gap);
@@ -149,13 +169,7 @@ std::string script_of_figure(const CurveFigure& figure, const std::string& file)
     script += i == 0 ? fmt::format("set ylabel {}\n", quote_for_gnuplot(figure.y_label)) : "unset ylabel\n";
     script += script_of_panel(figure.panels[i], i);
   }
-  script += "unset title\nunset xlabel\nunset ylabel\nunset tics\nunset border\nunset grid\nset xrange [0:1]\nset yrange [0:1]\n";
-  script += fmt::format("set key at screen 0.5,{} center top maxcols {} horizontal Left reverse samplen 4 width 2\n", (legend_height - 2) / height, columns);
-  std::string entries;
-  for (const CurveLine* line : legend) {
-    entries += fmt::format("{}NaN with linespoints {} title {}", entries.empty() ? "" : ", ", style_of_line(*line, 1.8), quote_for_gnuplot(line->label));
-  }
-  if (!entries.empty()) script += "plot " + entries + "\n";
+  script += script_of_legend(legend, columns, legend_height, height);
   return script + "unset multiplot\nunset output\n";
 }
 

@@ -21,6 +21,28 @@ double sum_of_products(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
+SeedCounts count_outcomes(std::span<const SeedValue> seeds) {
+  SeedCounts counts{seeds.size(), 0, 0};
+  for (const SeedValue& seed : seeds) {
+    counts.done += seed.outcome == SeedOutcome::kDone;
+    counts.diverged += seed.outcome == SeedOutcome::kDiverged;
+  }
+  return counts;
+}
+
+std::vector<double> values_of(std::span<const SeedValue> seeds, bool with_diverged) {
+  std::vector<double> values;
+  for (const SeedValue& seed : seeds) {
+    if (seed.outcome == SeedOutcome::kDone) SPT_CHECK(!std::isnan(seed.value), "a seed is done with NaN");
+    if (seed.outcome == SeedOutcome::kDone || (with_diverged && seed.outcome == SeedOutcome::kDiverged)) values.push_back(seed.value);
+  }
+  return values;
+}
+
+bool can_impute(std::span<const SeedValue> seeds) {
+  return std::all_of(seeds.begin(), seeds.end(), [](const SeedValue& seed) { return seed.outcome != SeedOutcome::kIncomplete && !std::isnan(seed.value); });
+}
+
 }  // namespace
 
 double mean(std::span<const double> values) {
@@ -111,24 +133,18 @@ bool at_chance(double metric, double chance, int64_t n_test, bool higher_is_bett
   return !(metric > chance + 3 * error);
 }
 
-SeedSummary summarise_seeds(std::span<const SeedValue> seeds, std::optional<double> chance) {
-  SeedSummary summary;
-  summary.planned = seeds.size();
-  std::vector<double> survivors, imputed;
-  for (const SeedValue& seed : seeds) {
-    if (seed.outcome == SeedOutcome::kDone) {
-      SPT_CHECK(!std::isnan(seed.value), "seed {} is done with NaN", seed.seed);
-      survivors.push_back(seed.value);
-      imputed.push_back(seed.value);
-    } else if (seed.outcome == SeedOutcome::kDiverged) {
-      ++summary.diverged;
-      imputed.push_back(chance.value_or(kNan));
-    }
-  }
-  summary.done = survivors.size();
-  summary.survivors = estimate_mean(survivors);
-  if (summary.incomplete() == 0 && summary.planned > 0 && (chance || summary.diverged == 0)) summary.imputed = estimate_mean(imputed);
+SeedSummary summarise_seeds(std::span<const SeedValue> seeds) {
+  SeedSummary summary{count_outcomes(seeds), estimate_mean(values_of(seeds, false)), std::nullopt};
+  if (can_impute(seeds)) summary.imputed = estimate_mean(values_of(seeds, true));
   return summary;
+}
+
+SeedRatio summarise_ratio(std::span<const SeedValue> numerator, std::span<const SeedValue> denominator) {
+  SPT_CHECK(numerator.size() == denominator.size(), "{} and {} values are no pairs", numerator.size(), denominator.size());
+  for (size_t i = 0; i < numerator.size(); ++i) SPT_CHECK(numerator[i].outcome == denominator[i].outcome, "pair {} has two outcomes", i);
+  SeedRatio ratio{count_outcomes(numerator), fieller(values_of(numerator, false), values_of(denominator, false)), std::nullopt};
+  if (can_impute(numerator) && can_impute(denominator)) ratio.imputed = fieller(values_of(numerator, true), values_of(denominator, true));
+  return ratio;
 }
 
 }  // namespace spt::reports

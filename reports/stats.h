@@ -70,24 +70,38 @@ bool at_chance(double metric, double chance, int64_t n_test, bool higher_is_bett
 /// What became of one planned seed. A divergence is an outcome of the method; whatever else failed says nothing about it and is to be run again.
 enum class SeedOutcome { kDone, kDiverged, kIncomplete };
 
+/// One planned unit of replication: a seed, or the seeds that share a pretraining run.
 struct SeedValue {
-  uint64_t seed = 0;
   SeedOutcome outcome = SeedOutcome::kIncomplete;
-  double value = 0;  ///< read where done
+  double value = 0;  ///< done: what was measured; diverged: what stands for it (from the score of chance), NaN where that is unknown
 };
 
-/// A cell of a table: every planned seed of one architecture, arm and task.
-struct SeedSummary {
+struct SeedCounts {
   size_t planned = 0;
   size_t done = 0;
   size_t diverged = 0;
-  MeanEstimate survivors;               ///< over the seeds that are done; a headline only if all are
-  std::optional<MeanEstimate> imputed;  ///< done seeds at their value, diverged ones at chance; none if incomplete or chance is unknown
   size_t incomplete() const { return planned - done - diverged; }
-  bool complete() const { return done == planned; }  ///< then `survivors` is over all of them
+  bool complete() const { return done == planned && planned > 0; }
+};
+
+/// A mean over every planned seed.
+struct SeedSummary {
+  SeedCounts counts;
+  MeanEstimate survivors;               ///< over the seeds that are done; a headline only if all are
+  std::optional<MeanEstimate> imputed;  ///< with what stands for diverged seeds; none if incomplete, or if that is unknown
 };
 
 /// Errors: SPT_CHECK that a done value is not NaN (such a job is a failure, never a value).
-SeedSummary summarise_seeds(std::span<const SeedValue> seeds, std::optional<double> chance);
+SeedSummary summarise_seeds(std::span<const SeedValue> seeds);
+
+/// A ratio of two means over every planned seed; the fields as in SeedSummary.
+struct SeedRatio {
+  SeedCounts counts;
+  RatioEstimate survivors;
+  std::optional<RatioEstimate> imputed;
+};
+
+/// Seed i of both has one outcome. Errors: SPT_CHECK of equal sizes and outcomes, and as summarise_seeds.
+SeedRatio summarise_ratio(std::span<const SeedValue> numerator, std::span<const SeedValue> denominator);
 
 }  // namespace spt::reports

@@ -1,6 +1,7 @@
 #include "reports/terminal.h"
 
 #include <algorithm>
+#include <set>
 
 #include "reports/text.h"
 
@@ -59,9 +60,7 @@ std::string wrap_terminal_text(std::string_view text, size_t indent) {
   return out;
 }
 
-}  // namespace
-
-std::string render_terminal(const Table& table) {
+std::string table_without_notes(const Table& table) {
   std::vector<std::string> headers;
   for (const Column& column : table.columns) headers.push_back(column.header);
   std::vector<TerminalRow> rows = {split_terminal_row(headers)};
@@ -79,18 +78,39 @@ std::string render_terminal(const Table& table) {
   for (size_t width : widths) rule.push_back({std::string(width, '-')});
   append_terminal_row(out, rule, table.columns, widths);
   for (size_t r = 1; r < rows.size(); ++r) append_terminal_row(out, rows[r], table.columns, widths);
-  for (const std::string& note : table.footnotes) out += "  * " + wrap_terminal_text(note, 4) + '\n';
+  return out;
+}
+
+std::string terminal_note(const std::string& note) { return "  * " + wrap_terminal_text(note, 4) + '\n'; }
+
+}  // namespace
+
+std::string render_terminal(const Table& table) {
+  std::string out = table_without_notes(table);
+  for (const std::string& note : table.footnotes) out += terminal_note(note);
   return out;
 }
 
 std::string render_terminal(const Page& page) {
+  std::set<std::string> told;
   std::string out = clean_text(page.title) + "\n";
   for (const auto& [name, value] : page.facts) out += "  " + clean_text(name) + ": " + wrap_terminal_text(value, 4) + '\n';
   for (const std::string& notice : page.notices) out += "! " + wrap_terminal_text(notice, 2) + '\n';
   for (const Section& section : page.sections) {
     out += "\n== " + clean_text(section.heading) + " ==\n";
     for (const std::string& paragraph : section.paragraphs) out += wrap_terminal_text(paragraph, 0) + '\n';
-    for (const Table& table : section.tables) out += '\n' + render_terminal(table);
+    for (const Table& table : section.tables) {
+      out += '\n' + table_without_notes(table);
+      bool repeated = false;
+      for (const std::string& note : table.footnotes) {
+        if (told.insert(note).second) {
+          out += terminal_note(note);
+        } else {
+          repeated = true;
+        }
+      }
+      if (repeated) out += terminal_note("Notes above hold here too.");
+    }
     for (const Figure& figure : section.figures) {
       if (figure.svg.empty()) out += '\n' + wrap_terminal_text(figure.caption + ": " + figure.missing, 2) + '\n';
     }

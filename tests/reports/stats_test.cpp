@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "harness/base/error.h"
@@ -179,28 +180,46 @@ TEST(AtChance, ComparesErrorsAndUnboundedMetricsWithTheTrivialBaseline) {
   EXPECT_FALSE(at_chance(1.9, 2.0, 500, false));
 }
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 TEST(SeedSummary, CountsEverySeedAndImputesDivergedOnesAtChance) {
-  const std::vector<SeedValue> seeds = {{1, SeedOutcome::kDone, 0.6}, {2, SeedOutcome::kDiverged, 0}, {3, SeedOutcome::kDone, 0.8}};
-  const SeedSummary summary = summarise_seeds(seeds, 0.1);
-  EXPECT_EQ(summary.planned, 3u);
-  EXPECT_EQ(summary.diverged, 1u);
-  EXPECT_EQ(summary.incomplete(), 0u);
-  EXPECT_FALSE(summary.complete());
+  const std::vector<SeedValue> seeds = {{SeedOutcome::kDone, 0.6}, {SeedOutcome::kDiverged, 0.1}, {SeedOutcome::kDone, 0.8}};
+  const SeedSummary summary = summarise_seeds(seeds);
+  EXPECT_EQ(summary.counts.planned, 3u);
+  EXPECT_EQ(summary.counts.diverged, 1u);
+  EXPECT_EQ(summary.counts.incomplete(), 0u);
+  EXPECT_FALSE(summary.counts.complete());
   EXPECT_NEAR(summary.survivors.mean, 0.7, 1e-12);
   ASSERT_TRUE(summary.imputed);
   EXPECT_EQ(summary.imputed->n, 3u);
   EXPECT_NEAR(summary.imputed->mean, 0.5, 1e-12);
-  EXPECT_FALSE(summarise_seeds(seeds, std::nullopt).imputed);
+}
+
+TEST(SeedSummary, ImputesNothingThatIsUnknown) {
+  EXPECT_FALSE(summarise_seeds(std::vector<SeedValue>{{SeedOutcome::kDone, 0.6}, {SeedOutcome::kDiverged, kUnknown}}).imputed);
+  EXPECT_FALSE(summarise_seeds({}).counts.complete());
+  EXPECT_THROW(summarise_seeds(std::vector<SeedValue>{{SeedOutcome::kDone, kUnknown}}), std::exception);
 }
 
 TEST(SeedSummary, OtherFailuresLeaveTheCellIncomplete) {
-  const std::vector<SeedValue> seeds = {{1, SeedOutcome::kDone, 0.6}, {2, SeedOutcome::kIncomplete, 0}, {3, SeedOutcome::kDiverged, 0}};
-  const SeedSummary summary = summarise_seeds(seeds, 0.1);
-  EXPECT_EQ(summary.incomplete(), 1u);
-  EXPECT_FALSE(summary.complete());
+  const std::vector<SeedValue> seeds = {{SeedOutcome::kDone, 0.6}, {SeedOutcome::kIncomplete, 0}, {SeedOutcome::kDiverged, 0.1}};
+  const SeedSummary summary = summarise_seeds(seeds);
+  EXPECT_EQ(summary.counts.incomplete(), 1u);
+  EXPECT_FALSE(summary.counts.complete());
   EXPECT_FALSE(summary.imputed);
   EXPECT_EQ(summary.survivors.n, 1u);
-  EXPECT_FALSE(summarise_seeds({}, 0.1).imputed);
+}
+
+TEST(SeedRatio, PairsSeedsOfOneOutcome) {
+  const std::vector<SeedValue> a = {{SeedOutcome::kDone, 1}, {SeedOutcome::kDiverged, 4}, {SeedOutcome::kDone, 2}, {SeedOutcome::kDone, 3}};
+  std::vector<SeedValue> b = {{SeedOutcome::kDone, 10}, {SeedOutcome::kDiverged, 10}, {SeedOutcome::kDone, 11}, {SeedOutcome::kDone, 9}};
+  const SeedRatio ratio = summarise_ratio(a, b);
+  EXPECT_NEAR(ratio.survivors.ratio, 0.2, 1e-12);
+  EXPECT_EQ(ratio.survivors.n, 3u);
+  ASSERT_TRUE(ratio.imputed);
+  EXPECT_NEAR(ratio.imputed->ratio, 0.25, 1e-12);
+  b[1].outcome = SeedOutcome::kDone;
+  EXPECT_THROW(summarise_ratio(a, b), std::exception);
 }
 
 }  // namespace
