@@ -60,7 +60,7 @@ OptionMap complete(const std::vector<OptionSchema>& schema, const OptionMap& giv
   OptionMap result;
   for (const OptionSchema& option : schema) result[option.name] = option.default_value;
   for (const auto& [name, value] : given) {
-    const auto option = std::find_if(schema.begin(), schema.end(), [&](const OptionSchema& o) { return o.name == name; });
+    const auto option = std::find_if(schema.begin(), schema.end(), [&wanted = name](const OptionSchema& o) { return o.name == wanted; });
     if (option == schema.end()) {
       std::vector<std::string> known;
       for (const OptionSchema& o : schema) known.push_back(o.name);
