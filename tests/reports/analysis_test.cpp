@@ -11,7 +11,10 @@
 namespace spt::reports {
 namespace {
 
-using namespace testing_rows;
+using testing_rows::add_curves;
+using testing_rows::fail;
+using testing_rows::row_of;
+using testing_rows::sample_input;
 using testing::HasSubstr;
 
 TaskAnalysis only_task(const ReportInput& input) {

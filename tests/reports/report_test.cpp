@@ -12,7 +12,11 @@
 namespace spt::reports {
 namespace {
 
-using namespace testing_rows;
+using testing_rows::add_curves;
+using testing_rows::fail;
+using testing_rows::row_of;
+using testing_rows::Sample;
+using testing_rows::sample_input;
 using testing::HasSubstr;
 using testing::Not;
 

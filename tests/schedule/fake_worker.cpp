@@ -14,9 +14,8 @@
 #include "harness/catalog.h"
 #include "results/journal.h"
 
+namespace spt {
 namespace {
-
-using namespace spt;
 
 struct Run {
   std::filesystem::path dir;
@@ -96,14 +95,18 @@ int act(Run& run) {
   return 0;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  if (count != 3 || std::string(arguments[1]) != "run") return 64;
-  const std::filesystem::path dir = arguments[2];
+int run_request(const std::filesystem::path& dir) {
   const std::filesystem::path file = dir / "request.json";
   const RunRequest request = run_request_from_json(parse_json(read_file(file), file.string()), file.string());
   Run run{dir, request, results::JournalWriter(dir / "journal.jsonl", request.stage_key, request.attempt)};
   start(run);
   return act(run);
+}
+
+}  // namespace
+}  // namespace spt
+
+int main(int count, char** arguments) {
+  if (count != 3 || std::string(arguments[1]) != "run") return 64;
+  return spt::run_request(arguments[2]);
 }
