@@ -56,7 +56,8 @@ void Database::open(bool read_only, int busy_timeout_ms) {
     database_ = std::make_unique<SQLite::Database>(file_.string(), flags, busy_timeout_ms);
     pragma("PRAGMA schema_version");
   } catch (const SQLite::Exception& e) {
-    if (!read_only || e.getErrorCode() != SQLITE_CANTOPEN || !open_immutable()) throw;
+    const bool folder_refuses = e.getErrorCode() == SQLITE_CANTOPEN || e.getErrorCode() == SQLITE_READONLY;  // WAL wants files beside it
+    if (!read_only || !folder_refuses || !open_immutable()) throw;
   }
 }
 
@@ -77,6 +78,7 @@ int64_t Database::pragma(const char* sql) {
 int64_t Database::version() { return pragma("PRAGMA user_version"); }
 
 void Database::check_owner() {
+  const SQLite::Transaction snapshot(*database_, SQLite::TransactionBehavior::DEFERRED);  // another program may be filling the file just now
   const int64_t id = pragma("PRAGMA application_id");
   const bool empty = id == 0 && version() == 0 && pragma("SELECT count(*) FROM sqlite_schema") == 0;
   if (id != kApplicationId && !empty) throw Error("'{}' is an SQLite database of another program: it is left as it is", file_.string());
