@@ -98,12 +98,11 @@ void collect_points(CurvePlan& plan, std::span<const results::CurveRow> curves) 
   }
 }
 
-std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points) {
+std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points, size_t line_seeds) {
   std::stable_sort(points.begin(), points.end(), [](const SeedPoint& a, const SeedPoint& b) { return std::pair(a.step, a.seed) < std::pair(b.step, b.seed); });
-  std::vector<uint32_t> seeds;
-  for (const SeedPoint& point : points) seeds.push_back(point.seed);
-  std::sort(seeds.begin(), seeds.end());
-  const auto begun = static_cast<size_t>(std::unique(seeds.begin(), seeds.end()) - seeds.begin());
+  std::vector<bool> seen(line_seeds, false);
+  for (const SeedPoint& point : points) seen[point.seed] = true;
+  const auto begun = static_cast<size_t>(std::count(seen.begin(), seen.end(), true));
   std::vector<CurvePoint> curve;
   for (size_t i = 0; i < points.size();) {
     CurvePoint point{static_cast<double>(points[i].step), 0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
@@ -126,7 +125,7 @@ std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points) {
 CurvePanel panel_of(const StageData& stage, const char* title, std::vector<SeedPoint> LineData::*split) {
   CurvePanel panel{title, {}};
   for (const LineData& line : stage.lines) {
-    if (!(line.*split).empty()) panel.lines.push_back({line.label, line.colour, line.dash, points_over_seeds(line.*split)});
+    if (!(line.*split).empty()) panel.lines.push_back({line.label, line.colour, line.dash, points_over_seeds(line.*split, line.seeds)});
   }
   return panel;
 }
