@@ -3,7 +3,9 @@
 #include "tasks/task.h"
 
 // One line a task, sorted: declares `Task <name>();` of tasks/<name>.cpp and lists it.
-#define SPT_TASKS(X)
+#define SPT_TASKS(X) \
+  X(fashion)         \
+  X(image)
 
 namespace spt::tasks {
 

@@ -56,26 +56,27 @@ ImageSteps::ImageSteps(int64_t channels, int64_t height, int64_t width, StepOpti
       table_.push_back((unit - scaling.mean[c]) / scaling.std[c]);
     }
   }
-}
-
-float ImageSteps::value(std::span<const uint8_t> image, int64_t channel, int64_t y, int64_t x) const {
-  const int64_t k = options_.pool;
-  int64_t sum = 0;
-  for (int64_t dy = 0; dy < k; ++dy)
-    for (int64_t dx = 0; dx < k; ++dx) sum += image[(channel * height_ + y * k + dy) * width_ + x * k + dx];
-  return table_[channel * (255 * k * k + 1) + sum];
-}
-
-void ImageSteps::write(std::span<const uint8_t> image, std::span<float> steps) const {
-  SPT_CHECK(static_cast<int64_t>(image.size()) == channels_ * height_ * width_, "image of {} bytes", image.size());
-  SPT_CHECK(static_cast<int64_t>(steps.size()) == length() * width(), "room for {} values", steps.size());
-  const int64_t p = options_.patch;
-  size_t next = 0;
+  const int64_t p = options.patch;
   for (int64_t row = 0; row < rows_; ++row)
     for (int64_t column = 0; column < columns_; ++column)
       for (int64_t dy = 0; dy < p; ++dy)
         for (int64_t dx = 0; dx < p; ++dx)
-          for (int64_t c = 0; c < channels_; ++c) steps[next++] = value(image, c, row * p + dy, column * p + dx);
+          for (int64_t c = 0; c < channels; ++c)
+            corners_.push_back(static_cast<int32_t>((c * height + (row * p + dy) * options.pool) * width + (column * p + dx) * options.pool));
+}
+
+void ImageSteps::write(std::span<const uint8_t> image, std::span<float> steps) const {
+  SPT_CHECK(static_cast<int64_t>(image.size()) == channels_ * height_ * width_, "image of {} bytes", image.size());
+  SPT_CHECK(steps.size() == corners_.size(), "room for {} values", steps.size());
+  const int64_t k = options_.pool;
+  const size_t sums = static_cast<size_t>(255 * k * k + 1);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const uint8_t* corner = image.data() + corners_[i];
+    size_t sum = 0;
+    for (int64_t y = 0; y < k; ++y)
+      for (int64_t x = 0; x < k; ++x) sum += corner[y * width_ + x];
+    steps[i] = table_[i % static_cast<size_t>(channels_) * sums + sum];
+  }
 }
 
 std::vector<float> ImageSteps::steps(std::span<const uint8_t> image) const {

@@ -59,15 +59,14 @@ class ImageSteps {
   std::vector<float> steps(std::span<const uint8_t> image) const;
 
  private:
-  float value(std::span<const uint8_t> image, int64_t channel, int64_t y, int64_t x) const;
-
   int64_t channels_;
   int64_t height_;
   int64_t width_;
   StepOptions options_;
-  int64_t rows_;     // blocks of pool * patch pixels
+  int64_t rows_;  // blocks of pool * patch pixels
   int64_t columns_;
-  std::vector<float> table_;  // (channels, 255 k k + 1): scaled value by sum of the block
+  std::vector<int32_t> corners_;  // (length() * width()): offset of the value's pixel, or of the first of its block, in an image
+  std::vector<float> table_;      // (channels, 255 k k + 1): scaled value by sum of the block
 };
 
 }  // namespace spt::formats

@@ -37,7 +37,7 @@ class DataFolder {
     if (!partial_ && hash != official->sha256)
       throw DataError("'{}' is not the published file: SHA-256 {} instead of {}; fetch it again with `spt-bench data fetch {}`, or give the task partial = true",
                       file->string(), hash, official->sha256, manifest_.task);
-    files_.push_back({name, hash});
+    files_.push_back({name, hash, static_cast<int64_t>(content.size())});
     return content;
   }
 
@@ -87,6 +87,22 @@ ImageSet fashion_set(DataFolder& folder, const std::string& prefix) {
 }
 
 }  // namespace
+
+ImageCounts fashion_counts(std::span<const FileIdentity> files) {
+  constexpr int64_t kLabelHeaderBytes = 8;
+  ImageCounts counts;
+  for (const FileIdentity& file : files) {
+    if (file.name == "train-labels-idx1-ubyte") counts.train = file.bytes - kLabelHeaderBytes;
+    if (file.name == "t10k-labels-idx1-ubyte") counts.test = file.bytes - kLabelHeaderBytes;
+  }
+  return counts;
+}
+
+ImageCounts cifar10_counts(std::span<const FileIdentity> files) {
+  ImageCounts counts;
+  for (const FileIdentity& file : files) (file.name == "test_batch.bin" ? counts.test : counts.train) += file.bytes / kCifarRecordBytes;
+  return counts;
+}
 
 ImageData load_fashion(const std::filesystem::path& data_root, bool partial) {
   DataFolder folder(manifest("fashion"), data_root, partial);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,14 @@ struct ImageData {
   std::string data_hash;            ///< of them
   bool official = false;            ///< the whole set as published
 };
+
+/// How many images files of known sizes hold.
+struct ImageCounts {
+  int64_t train = 0;
+  int64_t test = 0;
+};
+ImageCounts fashion_counts(std::span<const FileIdentity> files);
+ImageCounts cifar10_counts(std::span<const FileIdentity> files);
 
 /// Reads Fashion-MNIST: 28 x 28 grey, 10 classes, 60,000 train and 10,000 test images.
 ///

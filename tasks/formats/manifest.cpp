@@ -1,6 +1,8 @@
 #include "tasks/formats/manifest.h"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 
 #include "harness/base/error.h"
 #include "harness/base/file.h"
@@ -58,18 +60,32 @@ Manifest image_manifest() {
 }
 
 FileCheck check_file(const OfficialFile& official, const std::filesystem::path& folder) {
-  FileCheck check{.name = official.name, .state = FileState::kMissing, .path = {}, .sha256 = {}, .problem = {}};
+  FileCheck check{.name = official.name, .state = FileState::kMissing, .path = {}, .sha256 = {}, .bytes = 0, .problem = {}};
   const auto file = folder.empty() ? std::nullopt : find_packed(folder, official.name);
   if (!file) return check;
   check.path = *file;
   check.state = FileState::kDifferent;
   try {
-    check.sha256 = sha256(read_unpacked(*file, kMaxDataFileBytes));
+    const std::string content = read_unpacked(*file, kMaxDataFileBytes);
+    check.bytes = static_cast<int64_t>(content.size());
+    check.sha256 = sha256(content);
     if (check.sha256 == official.sha256) check.state = FileState::kOfficial;
   } catch (const DataError& e) {  // a verdict on this file: the others are still looked at
     check.problem = e.what();
   }
   return check;
+}
+
+/// Path, size and time of each file: other stamps, other files.
+std::string file_stamps(const Manifest& manifest, const std::filesystem::path& folder) {
+  std::string stamps;
+  for (const OfficialFile& official : manifest.files) {
+    const auto file = find_packed(folder, official.name);
+    if (!file) continue;
+    const auto time = std::filesystem::last_write_time(*file).time_since_epoch().count();
+    stamps += fmt::format("{} {} {}\n", file->string(), std::filesystem::file_size(*file), time);
+  }
+  return stamps;
 }
 
 }  // namespace
@@ -95,11 +111,13 @@ std::string data_hash(std::vector<FileIdentity> files) {
   return hash.hex();
 }
 
-std::string official_hash(const Manifest& manifest) {
+std::vector<FileIdentity> official_files(const Manifest& manifest) {
   std::vector<FileIdentity> files;
-  for (const OfficialFile& file : manifest.files) files.push_back({file.name, file.sha256});
-  return data_hash(std::move(files));
+  for (const OfficialFile& file : manifest.files) files.push_back({file.name, file.sha256, file.bytes});
+  return files;
 }
+
+std::string official_hash(const Manifest& manifest) { return data_hash(official_files(manifest)); }
 
 std::optional<std::filesystem::path> data_folder(const Manifest& manifest, const std::filesystem::path& data_root) {
   std::vector<std::filesystem::path> candidates;
@@ -119,12 +137,14 @@ bool Verification::any() const {
   return std::any_of(files.begin(), files.end(), [](const FileCheck& file) { return file.state != FileState::kMissing; });
 }
 
-std::string Verification::data_hash() const {
+std::vector<FileIdentity> Verification::present() const {
   std::vector<FileIdentity> present;
   for (const FileCheck& file : files)
-    if (!file.sha256.empty()) present.push_back({file.name, file.sha256});
-  return formats::data_hash(std::move(present));
+    if (!file.sha256.empty()) present.push_back({file.name, file.sha256, file.bytes});
+  return present;
 }
+
+std::string Verification::data_hash() const { return formats::data_hash(present()); }
 
 Verification verify(const Manifest& manifest, const std::filesystem::path& data_root) {
   Verification verification{.folder = data_folder(manifest, data_root).value_or(std::filesystem::path()), .files = {}};
@@ -138,8 +158,7 @@ std::filesystem::path verified_record_file(const Manifest& manifest, const std::
 
 void write_verified_record(const Manifest& manifest, const std::filesystem::path& data_root, const Verification& verification) {
   nlohmann::json files = nlohmann::json::array();
-  for (const FileCheck& file : verification.files)
-    if (!file.sha256.empty()) files.push_back({{"name", file.name}, {"sha256", file.sha256}});
+  for (const FileIdentity& file : verification.present()) files.push_back({{"name", file.name}, {"sha256", file.sha256}, {"bytes", file.bytes}});
   const nlohmann::json record = {{"format", 1},
                                  {"task", manifest.task},
                                  {"data_hash", verification.data_hash()},
@@ -161,7 +180,7 @@ std::optional<VerifiedRecord> read_verified_record(const Manifest& manifest, con
     VerifiedRecord record{.data_hash = reader.get<std::string>("data_hash"), .files = {}, .official = reader.get<bool>("official")};
     for (const nlohmann::json& entry : reader.get<nlohmann::json::array_t>("files")) {
       JsonReader item(entry, fmt::format("'{}': files", file.string()));
-      record.files.push_back({item.get<std::string>("name"), item.get<std::string>("sha256")});
+      record.files.push_back({item.get<std::string>("name"), item.get<std::string>("sha256"), item.get<int64_t>("bytes")});
       item.finish();
     }
     reader.finish();
@@ -170,6 +189,22 @@ std::optional<VerifiedRecord> read_verified_record(const Manifest& manifest, con
   } catch (const Error& e) {
     throw DataError("{}; {}", e.what(), advice);
   }
+}
+
+VerifiedRecord local_data(const Manifest& manifest, const std::filesystem::path& data_root) {
+  if (auto record = read_verified_record(manifest, data_root)) return *record;
+  const auto folder = data_folder(manifest, data_root);
+  if (!folder) throw DataError("task '{}': no data files in '{}'; `spt-bench data list {}` tells which and where", manifest.task, data_root.string(), manifest.task);
+  // Unpacking and hashing takes seconds, and planning asks once for every set of options.
+  static std::mutex mutex;
+  static std::map<std::string, VerifiedRecord> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, fresh] = known.try_emplace(manifest.task + "\n" + file_stamps(manifest, *folder));
+  if (fresh) {
+    const Verification found = verify(manifest, data_root);
+    entry->second = {.data_hash = found.data_hash(), .files = found.present(), .official = found.official()};
+  }
+  return entry->second;
 }
 
 }  // namespace spt::formats

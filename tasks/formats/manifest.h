@@ -47,11 +47,13 @@ const Manifest& manifest(std::string_view task);  ///< Errors: Error with the kn
 struct FileIdentity {
   std::string name;
   std::string sha256;
+  int64_t bytes = 0;  ///< unpacked; not part of the data hash
   bool operator==(const FileIdentity&) const = default;
 };
 
 /// The data hash: SHA-256 over the lines "<sha256> <name>\n" in order of name.
 std::string data_hash(std::vector<FileIdentity> files);
+std::vector<FileIdentity> official_files(const Manifest& manifest);
 std::string official_hash(const Manifest& manifest);
 
 /// The folder of a task's data: the first, of the manifest's folders below the root and then the system's, that holds one of the official
@@ -64,7 +66,8 @@ struct FileCheck {
   std::string name;
   FileState state = FileState::kMissing;
   std::filesystem::path path;  ///< empty if missing
-  std::string sha256;          ///< of the unpacked content; "" if missing
+  std::string sha256;          ///< of the unpacked content; "" if missing or damaged
+  int64_t bytes = 0;           ///< unpacked
   std::string problem;         ///< why a file that is there cannot be read; "" otherwise
 };
 
@@ -74,7 +77,8 @@ struct Verification {
   std::vector<FileCheck> files;  ///< as in the manifest
   bool official() const;         ///< every file there and as published
   bool any() const;
-  std::string data_hash() const;  ///< over the files that are there
+  std::vector<FileIdentity> present() const;  ///< the files that are there and whole
+  std::string data_hash() const;              ///< over present()
 };
 
 /// Reads and hashes every file. Damaged files are reported, not thrown.
@@ -91,5 +95,9 @@ std::filesystem::path verified_record_file(const Manifest& manifest, const std::
 void write_verified_record(const Manifest& manifest, const std::filesystem::path& data_root, const Verification& verification);
 /// Nothing if there is no record. Errors: DataError naming the file if it is damaged or its hash is not that of its files.
 std::optional<VerifiedRecord> read_verified_record(const Manifest& manifest, const std::filesystem::path& data_root);
+
+/// What a partial set is: the record, or where there is none, what verify() finds now (remembered by the process until a file changes).
+/// Errors: DataError if there are no files.
+VerifiedRecord local_data(const Manifest& manifest, const std::filesystem::path& data_root);
 
 }  // namespace spt::formats

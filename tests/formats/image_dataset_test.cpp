@@ -66,6 +66,15 @@ TEST(FashionData, FilesThatDoNotFitOneAnotherAreRefused) {
   EXPECT_THAT(message_of<DataError>([&] { load_fashion(root.path, true); }), AllOf(HasSubstr("missing t10k-images"), HasSubstr("spt-bench data fetch fashion")));
 }
 
+TEST(ImageCounts, OfficialSetsHaveTheirPublishedSizes) {
+  const ImageCounts fashion = fashion_counts(official_files(manifest("fashion")));
+  EXPECT_EQ(fashion.train, 60'000);
+  EXPECT_EQ(fashion.test, 10'000);
+  const ImageCounts cifar = cifar10_counts(official_files(manifest("image")));
+  EXPECT_EQ(cifar.train, 50'000);
+  EXPECT_EQ(cifar.test, 10'000);
+}
+
 TEST(CifarData, MissingBatchSaysWhatToRun) {
   const TemporaryFolder root;
   EXPECT_THAT(message_of<DataError>([&] { load_cifar10(root.path, false); }),

@@ -90,7 +90,19 @@ TEST(VerifiedRecord, IsReadBackAsWritten) {
   ASSERT_TRUE(record);
   EXPECT_EQ(record->data_hash, found.data_hash());
   EXPECT_FALSE(record->official);
-  EXPECT_THAT(record->files, ::testing::ElementsAre(FileIdentity{"b.bin", sha256("bbb")}));
+  EXPECT_THAT(record->files, ::testing::ElementsAre(FileIdentity{"b.bin", sha256("bbb"), 3}));
+}
+
+TEST(LocalData, IsTheRecordElseWhatIsThereNow) {
+  const TemporaryFolder root;
+  EXPECT_THAT(message_of<DataError>([&] { local_data(two_files(), root.path); }), HasSubstr("data list toy"));
+  root.write("toy/b.bin", "bbb");
+  EXPECT_EQ(local_data(two_files(), root.path).data_hash, verify(two_files(), root.path).data_hash());
+  root.write("toy/a.bin", "other");
+  EXPECT_EQ(local_data(two_files(), root.path).files.size(), 2u);
+  write_verified_record(two_files(), root.path, verify(two_files(), root.path));
+  std::filesystem::remove(root.path / "toy/a.bin");
+  EXPECT_EQ(local_data(two_files(), root.path).files.size(), 2u);  // the record counts until it is renewed
 }
 
 TEST(VerifiedRecord, DamageAtAnyByteIsADataErrorOrTheSameRecord) {
