@@ -22,3 +22,8 @@ endif()
 include(LibTorchVersion)
 find_package(LibTorch ${SPT_LIBTORCH_VERSION} REQUIRED)
 message(STATUS "LibTorch ${LibTorch_VERSION} in ${LibTorch_ROOT_DIR}, CUDA: ${LibTorch_CUDA}")
+# LibTorch's include folder holds headers of another fmt than the one that is linked: a folder before it leads to the right ones.
+find_path(SPT_FMT_INCLUDE fmt/core.h REQUIRED)
+set(SPT_FMT_FIRST ${CMAKE_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${SPT_FMT_FIRST})
+file(CREATE_LINK ${SPT_FMT_INCLUDE}/fmt ${SPT_FMT_FIRST}/fmt SYMBOLIC)
