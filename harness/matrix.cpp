@@ -272,14 +272,13 @@ Matrix parse_matrix(std::string_view text, const std::string& file) {
   Matrix matrix;
   matrix.text = text;
   matrix.file = file;
-  for (const char* key : {"name", "profile", "seeds", "reference", "protocols", "protocol", "pretrain_inputs", "budget", "train", "stage", "architecture", "task", "override", "streams", "analysis"})
+  for (const char* key : {"name", "profile", "seeds", "reference", "protocols", "protocol", "budget", "train", "stage", "architecture", "task", "override", "streams", "analysis"})
     root.has(key);
   root.finish();  // first, so that a misspelt section is not reported as a missing one
   matrix.name = root.get<std::string>("name");
   check_label(root, "name", matrix.name);
   matrix.profile = choice(root, "profile", {"fair", "paper"}, matrix.profile);
   matrix.seeds = read_seeds(root);
-  matrix.pretrain_inputs = choice(root, "pretrain_inputs", {"subset", "train"}, matrix.pretrain_inputs);
   matrix.protocols = read_protocols(root);
   matrix.architectures = read_components(root, "architecture", true);
   matrix.tasks = read_components(root, "task", false);

@@ -60,7 +60,6 @@ struct Matrix {
   std::string profile = "fair";
   std::vector<uint64_t> seeds;
   std::string reference;               ///< label of an architecture
-  std::string pretrain_inputs = "subset";
   std::vector<MatrixComponent> protocols, architectures, tasks;
   Budgets budgets;
   std::vector<Basis> match = {Basis::kSteps};

@@ -19,7 +19,6 @@ const std::string kFull = R"(name = "quick"
 profile = "fair"
 seeds = [1, 2, 3]
 reference = "b"
-pretrain_inputs = "subset"
 protocols = ["scratch", "spt-masked"]
 [budget]
 finetune = { steps = 400 }
@@ -82,7 +81,7 @@ TEST(Matrix, ReadsEveryKey) {
   ASSERT_EQ(m.protocols.size(), 2u);
   EXPECT_EQ(m.protocols[1].label, "spt-masked");
   EXPECT_EQ(m.budgets.finetune->amount, 400);
-  EXPECT_EQ(m.budgets.pretrain->origin, "m.toml:9:14 [budget]");
+  EXPECT_EQ(m.budgets.pretrain->origin, "m.toml:8:14 [budget]");
   EXPECT_EQ(m.match, (std::vector<Basis>{Basis::kSteps, Basis::kFlops}));
   EXPECT_EQ(m.evaluations, 10);
   EXPECT_EQ(m.train.at("lr").value, OptionValue(0.002));
@@ -156,7 +155,7 @@ TEST(Matrix, EveryWrongTypeIsRefused) {
       }
     }
   }
-  EXPECT_GE(checked, 90);
+  EXPECT_GE(checked, 85);
 }
 
 TEST(Matrix, ImpossibleValuesNameWhatIsValid) {
@@ -179,8 +178,8 @@ TEST(Matrix, ImpossibleValuesNameWhatIsValid) {
   EXPECT_THAT(error("\"flops\"", "\"steps\""), HasSubstr("twice"));
   EXPECT_THAT(error("evaluations = 10", "evaluations = 0"), HasSubstr("at least 1"));
   EXPECT_THAT(error("lr = 0.002", "lr = -1"), HasSubstr("lr = -1 is out of range"));
-  EXPECT_THAT(error("lr = 0.002", "lr = 1e999"), StartsWith("m.toml:13:"));
-  EXPECT_THAT(error("label = \"b\"", "label = \"transformer\""), HasSubstr("stands at m.toml:19:"));
+  EXPECT_THAT(error("lr = 0.002", "lr = 1e999"), StartsWith("m.toml:12:"));
+  EXPECT_THAT(error("label = \"b\"", "label = \"transformer\""), HasSubstr("stands at m.toml:18:"));
   EXPECT_THAT(error("label = \"b\"", "label = \"a/b\""), HasSubstr("no '/'"));
   EXPECT_THAT(error("stage = \"pretrain\"", "stage = \"pretran\""), HasSubstr("did you mean 'pretrain'"));
   EXPECT_THAT(error("task = \"fashion\"", "task = \"fasion\""), HasSubstr("did you mean 'fashion'"));
