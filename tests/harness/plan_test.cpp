@@ -1,0 +1,365 @@
+#include "harness/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/base/error.h"
+#include "harness/base/json.h"
+#include "tests/harness/fake_catalog.h"
+
+namespace spt {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::FakeWorker;
+
+// One architecture, one task, three arms; what a test wants differs in the replacements.
+struct Parts {
+  std::string head = "seeds = [1, 2]\nprotocols = [\"scratch\", \"spt-masked\"]\n";
+  std::string budget = "[budget]\nfinetune = { steps = 100 }\npretrain = { steps = 300 }\nevaluations = 10\n";
+  std::string architectures = "[[architecture]]\nname = \"transformer\"\n";
+  std::string tasks = "[[task]]\nname = \"fashion\"\n";
+  std::string rest = "";
+  std::string text() const { return "name = \"m\"\n" + head + budget + architectures + tasks + rest; }
+};
+
+Plan plan_of(const Parts& parts, FakeWorker* given = nullptr) {
+  FakeWorker own;
+  FakeWorker& worker = given ? *given : own;
+  return plan_matrix(parse_matrix(parts.text(), "m.toml"), worker, "data");
+}
+std::string error_of(const Parts& parts) {
+  try {
+    plan_of(parts);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
+}
+const PlanCell& cell(const Plan& plan, const std::string& name) {
+  for (const PlanCell& c : plan.cells)
+    if (plan.cell_name(c) == name) return c;
+  throw Error("no cell {}", name);
+}
+std::vector<std::string> arm_names(const Plan& plan, const std::string& architecture = "transformer") {
+  std::vector<std::string> names;
+  for (const PlanCell& c : plan.cells)
+    if (plan.architectures[c.architecture].label == architecture) names.push_back(plan.arm_name(c));
+  return names;
+}
+std::set<std::string> keys(const Plan& plan) {
+  std::set<std::string> result;
+  for (const PlanStage& stage : plan.stages) result.insert(stage.key);
+  return result;
+}
+
+TEST(Plan, HasTheThreeArmsAndTheBaselines) {
+  const Plan plan = plan_of({});
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)"));
+  EXPECT_THAT(arm_names(plan, "majority"), ElementsAre("scratch@F"));
+  EXPECT_THAT(arm_names(plan, "linear"), ElementsAre()) << "it says that it needs tokens";
+  EXPECT_THAT(plan.notes, ElementsAre(HasSubstr("linear is left out on task fashion: needs tokens")));
+  EXPECT_EQ(cell(plan, "fashion/transformer/scratch@F").spec.stages.at(0).steps, 100);
+  const PlanCell& spt = cell(plan, "fashion/transformer/spt-masked@P+F");
+  ASSERT_EQ(spt.spec.stages.size(), 2u);
+  EXPECT_EQ(spt.spec.stages[0].steps, 300);
+  EXPECT_EQ(spt.spec.stages[1].steps, 100);
+  EXPECT_EQ(spt.spec.stages[0].objective.options.at("ratio"), OptionValue(0.15)) << "the task's own";
+  const PlanCell& matched = cell(plan, "fashion/transformer/scratch@(P+F)");
+  EXPECT_EQ(matched.spec.stages.at(0).steps, 400);
+  EXPECT_EQ(matched.residual, 0.0);
+  EXPECT_EQ(plan.job_count(), 8u);
+}
+
+TEST(Plan, JobRowsNameArmsKindsAndPairs) {
+  const Plan plan = plan_of({});
+  std::map<std::string, results::PlannedJob> jobs;
+  for (const results::PlannedJob& job : planned_jobs(plan)) jobs[job.name] = job;
+  ASSERT_EQ(jobs.size(), 8u);
+  const results::PlannedJob& matched = jobs.at("fashion/transformer/scratch@(P+F)/seed=2");
+  EXPECT_EQ(matched.arm_kind, "matched");
+  EXPECT_EQ(matched.pairs_with, "spt-masked@P+F");
+  EXPECT_EQ(matched.protocol, "scratch");
+  EXPECT_EQ(matched.match_cost, 400);
+  const results::PlannedJob& spt = jobs.at("fashion/transformer/spt-masked@P+F/seed=1");
+  EXPECT_EQ(spt.stages.size(), 2u);
+  EXPECT_EQ(spt.stages.back(), spt.key);
+  EXPECT_EQ(spt.flops, 32 * 1000.0 * (2 * 300 + 100));
+  EXPECT_TRUE(jobs.at("fashion/majority/scratch@F/seed=1").trivial);
+  EXPECT_EQ(jobs.at("fashion/majority/scratch@F/seed=1").pairs_with, "");
+}
+
+TEST(Plan, StageRowsCarryASpecWithTheSameKey) {
+  const Plan plan = plan_of({});
+  for (size_t i = 0; i < plan.stages.size(); ++i) {
+    const results::PlannedStage row = planned_stage(plan, i);
+    const JobSpec spec = job_from_json(parse_json(row.spec, "spec"), "spec");
+    EXPECT_EQ(stage_key(spec, static_cast<size_t>(row.index)), row.key);
+    EXPECT_EQ(row.parent, row.index > 0 ? stage_key(spec, 0) : "");
+  }
+}
+
+TEST(Plan, OnePretrainingStageServesEveryJobThatNeedsIt) {
+  Parts parts;
+  parts.head = "seeds = [1]\n";
+  parts.rest = "[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"other\"\n[[override]]\nprotocol = \"other\"\nstage = \"finetune\"\ntrain = { lr = 0.5 }\n";
+  const Plan plan = plan_of(parts);
+  const PlanCell& a = cell(plan, "fashion/transformer/spt-masked@P+F");
+  const PlanCell& b = cell(plan, "fashion/transformer/other@P+F");
+  EXPECT_EQ(a.stages[0], b.stages[0]);
+  EXPECT_NE(a.stages[1], b.stages[1]);
+  EXPECT_EQ(plan.stages[a.stages[1]].parent, static_cast<int64_t>(a.stages[0]));
+  EXPECT_EQ(plan.stages[b.stages[1]].parent, static_cast<int64_t>(a.stages[0]));
+}
+
+TEST(Plan, EqualSpecsAreOneStageUnderTwoLabels) {
+  Parts parts;
+  parts.architectures += "[[architecture]]\nname = \"transformer\"\nlabel = \"again\"\noptions = { n_layers = 2 }\n";
+  const Plan plan = plan_of(parts), once = plan_of({});
+  EXPECT_EQ(keys(plan), keys(once));
+  EXPECT_EQ(plan.stages.size(), once.stages.size());
+  EXPECT_EQ(plan.job_count(), once.job_count() + 6);
+}
+
+TEST(Plan, LabelsAndAnalysisChangeNoKeyButTheLearningRateDoes) {
+  const std::set<std::string> keys_before = keys(plan_of({}));
+  Parts labels;
+  labels.architectures += "label = \"renamed\"\n";
+  labels.tasks += "label = \"pictures\"\n";
+  labels.rest = "[analysis]\nmargin = 0.1\n";
+  EXPECT_EQ(keys(plan_of(labels)), keys_before);
+  Parts rate;
+  rate.rest = "[stage.finetune]\nlr = 0.5\n";
+  const std::set<std::string> after = keys(plan_of(rate));
+  std::vector<std::string> shared;
+  std::set_intersection(after.begin(), after.end(), keys_before.begin(), keys_before.end(), std::back_inserter(shared));
+  EXPECT_EQ(shared.size(), 2u) << "the pretraining stages of two seeds";
+}
+
+TEST(Plan, ASupervisedTaskOptionLeavesPretrainingAlone) {
+  Parts parts;
+  parts.tasks += "options = { loss = \"mse\" }\n";
+  const Plan plan = plan_of(parts), before = plan_of({});
+  const std::string name = "fashion/transformer/spt-masked@P+F";
+  EXPECT_EQ(plan.stages[cell(plan, name).stages[0]].key, before.stages[cell(before, name).stages[0]].key);
+  EXPECT_NE(plan.job_key(cell(plan, name), 0), before.job_key(cell(before, name), 0));
+}
+
+TEST(Plan, ValuesComeFromTheMostSpecificPlace) {
+  Parts parts;
+  parts.architectures = "[[architecture]]\nname = \"s4d\"\n";
+  parts.tasks += "[[task]]\nname = \"listops\"\n";
+  const auto rate = [&](const std::string& rest, const std::string& task, size_t stage) {
+    Parts p = parts;
+    p.rest = rest;
+    return cell(plan_of(p), task + "/s4d/spt-masked@P+F").spec.stages[stage].train.lr;
+  };
+  EXPECT_EQ(rate("", "fashion", 0), 0.004) << "recipe";
+  EXPECT_EQ(rate("", "listops", 0), 0.002) << "recipe of the task";
+  const std::string train = "[train]\nlr = 0.1\n";
+  EXPECT_EQ(rate(train, "listops", 0), 0.1);
+  const std::string stage = train + "[stage.pretrain]\nlr = 0.2\n";
+  EXPECT_EQ(rate(stage, "listops", 0), 0.2);
+  EXPECT_EQ(rate(stage, "listops", 1), 0.1);
+  const std::string one = stage + "[[override]]\ntask = \"listops\"\ntrain = { lr = 0.3 }\n";
+  EXPECT_EQ(rate(one, "listops", 1), 0.3);
+  EXPECT_EQ(rate(one, "fashion", 1), 0.1);
+  const std::string two = one + "[[override]]\narchitecture = \"s4d\"\nstage = \"pretrain\"\ntrain = { lr = 0.4 }\n";
+  EXPECT_EQ(rate(two, "listops", 0), 0.4);
+  EXPECT_EQ(rate(two, "listops", 1), 0.3);
+}
+
+TEST(Plan, EquallySpecificOverridesThatDisagreeAreAnError) {
+  Parts parts;
+  parts.rest = "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.4 }\n";
+  EXPECT_THAT(error_of(parts), HasSubstr("as specific"));
+  EXPECT_THAT(error_of(parts), HasSubstr("m.toml:17:"));
+  parts.rest += "[[override]]\narchitecture = \"transformer\"\ntask = \"fashion\"\ntrain = { lr = 0.5 }\n";
+  EXPECT_EQ(error_of(parts), "");
+  Parts agreeing;
+  agreeing.rest = "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.3 }\n";
+  EXPECT_EQ(error_of(agreeing), "");
+}
+
+TEST(Plan, MatchesByTokensExamplesAndFlops) {
+  Parts parts;
+  parts.budget += "match = [\"steps\", \"examples\", \"tokens\", \"flops\"]\n";
+  parts.rest = "[stage.pretrain]\nbatch = 64\n";
+  const Plan plan = plan_of(parts);
+  const auto steps = [&](const std::string& arm) { return cell(plan, "fashion/transformer/" + arm).spec.stages.at(0).steps; };
+  EXPECT_EQ(steps("scratch@(P+F)"), 100 + 300);
+  EXPECT_EQ(steps("scratch@(P+F):examples"), 100 + 600);
+  EXPECT_EQ(steps("scratch@(P+F):tokens"), 100 + 600);
+  EXPECT_EQ(steps("scratch@(P+F):flops"), 100 + 300 * 4);
+  EXPECT_EQ(cell(plan, "fashion/transformer/scratch@(P+F):flops").residual, 0.0);
+}
+
+TEST(Plan, ResidualIsWhatRoundingLeavesAndTooMuchOfItIsAnError) {
+  Parts parts;
+  parts.budget = "[budget]\nfinetune = { steps = 10 }\npretrain = { steps = 10 }\nevaluations = 1\nmatch = [\"flops\"]\n";
+  FakeWorker worker;
+  worker.pretrain_flops = 1.03;
+  const Plan plan = plan_of(parts, &worker);
+  EXPECT_NEAR(*cell(plan, "fashion/transformer/scratch@(P+F):flops").residual, 0.3 / 20, 1e-9);
+  worker.pretrain_flops = 1.049;
+  EXPECT_THROW(plan_of(parts, &worker), Error);
+}
+
+TEST(Plan, TotalModeSplitsOneBudget) {
+  Parts parts;
+  parts.budget = "[budget]\ntotal = { steps = 400 }\npretrain = { share = 0.75 }\n";
+  const Plan plan = plan_of(parts);
+  EXPECT_THAT(arm_names(plan), ElementsAre("spt-masked@P+F", "scratch@T"));
+  const PlanCell& spt = cell(plan, "fashion/transformer/spt-masked@P+F");
+  EXPECT_EQ(spt.spec.stages[0].steps, 300);
+  EXPECT_EQ(spt.spec.stages[1].steps, 100);
+  EXPECT_EQ(cell(plan, "fashion/transformer/scratch@T").spec.stages[0].steps, 400);
+  EXPECT_EQ(cell(plan, "fashion/majority/scratch@T").spec.stages[0].steps, 400);
+  EXPECT_EQ(matrix_row(plan).mode, "total");
+}
+
+TEST(Plan, SharesAndOtherUnitsBecomeSteps) {
+  const auto steps = [](const std::string& budget, const std::string& rest = "") {
+    Parts parts;
+    parts.budget = "[budget]\nevaluations = 1\n" + budget;
+    parts.rest = rest;
+    const std::vector<StageSpec> stages = cell(plan_of(parts), "fashion/transformer/spt-masked@P+F").spec.stages;
+    return std::pair(stages[0].steps, stages[1].steps);
+  };
+  using Steps = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(steps("finetune = { steps = 100 }\n"), Steps(100, 100)) << "P = F by default";
+  EXPECT_EQ(steps("finetune = { steps = 100 }\npretrain = { share = 0.75 }\n"), Steps(300, 100));
+  EXPECT_EQ(steps("finetune = { epochs = 2 }\npretrain = { epochs = 0.5 }\n"), Steps(16, 63)) << "1000 examples in batches of 32";
+  EXPECT_EQ(steps("finetune = { examples = 64 }\npretrain = { examples = 65 }\n"), Steps(3, 2));
+  EXPECT_EQ(steps("finetune = { tokens = 640 }\npretrain = { tokens = 641 }\n"), Steps(3, 2));
+  EXPECT_EQ(steps("finetune = { steps = 9 }\n", "[[override]]\ntask = \"fashion\"\nbudget = { finetune = { steps = 5 }, pretrain = { steps = 7 } }\n"), Steps(7, 5));
+}
+
+TEST(Plan, CausalProtocolsHaveScratchArmsOfTheirOwn) {
+  Parts parts;
+  parts.head = "seeds = [1]\nprotocols = [\"scratch\", \"spt-masked\", \"spt-causal\"]\n";
+  parts.budget += "match = [\"steps\", \"flops\"]\n";
+  const Plan plan = plan_of(parts);
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)", "scratch@(P+F):flops", "spt-causal@P+F", "scratch-causal@F",
+                                           "scratch-causal@(P+F)", "scratch-causal@(P+F):flops"));
+  for (const PlanCell& c : plan.cells) {
+    if (c.trivial) continue;
+    const bool causal = plan.arm_name(c).find("causal") != std::string::npos;
+    EXPECT_EQ(c.spec.architecture.options.at("causal"), OptionValue(causal)) << plan.arm_name(c);
+  }
+  const results::PlannedJob own = planned_job(plan, cell(plan, "fashion/transformer/scratch-causal@F"), 0);
+  EXPECT_EQ(own.pairs_with, "spt-causal@P+F");
+  EXPECT_EQ(own.arm_kind, "scratch");
+  EXPECT_THAT(arm_names(plan, "majority"), ElementsAre("scratch@F"));
+  Parts gru = parts;
+  gru.architectures = "[[architecture]]\nname = \"gru\"\n";
+  EXPECT_THAT(error_of(gru), HasSubstr("'gru' cannot be causal"));
+}
+
+TEST(Plan, ProtocolsOfOneScratchArmShareIt) {
+  Parts parts;
+  parts.head = "seeds = [1]\n";
+  parts.rest = "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"half\"\noptions = { ratio = 0.5 }\n";
+  parts.budget += "match = [\"steps\", \"flops\"]\n";
+  const Plan plan = plan_of(parts);
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)", "scratch@(P+F):flops:spt-masked", "half@P+F", "scratch@(P+F)",
+                                           "scratch@(P+F):flops:half"));
+  std::set<std::string> shared;
+  std::set<std::string> pairs;
+  for (const results::PlannedJob& job : planned_jobs(plan)) {
+    if (job.arm != "scratch@(P+F)") continue;
+    shared.insert(job.key);
+    pairs.insert(job.pairs_with);
+  }
+  EXPECT_EQ(shared.size(), 1u);
+  EXPECT_EQ(pairs, (std::set<std::string>{"spt-masked@P+F", "half@P+F"}));
+}
+
+TEST(Plan, AnInitOfItsOwnHasScratchArmsOfItsOwn) {
+  Parts parts;
+  parts.head = "seeds = [1]\n";
+  parts.rest = "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"spt-masked\"\noptions = { init = \"normal\" }\n";
+  const Plan plan = plan_of(parts);
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch-normal@F", "scratch-normal@(P+F)"));
+  EXPECT_EQ(cell(plan, "fashion/transformer/scratch-normal@(P+F)").spec.init, "normal");
+  EXPECT_EQ(cell(plan, "fashion/transformer/scratch@F").spec.init, "default");
+}
+
+TEST(Plan, UnlabelledInputsAreNamed) {
+  Parts parts;
+  parts.head = "seeds = [1]\n";
+  parts.rest = "[[protocol]]\nname = \"spt-masked\"\noptions = { pretrain_inputs = \"train\" }\n";
+  const Plan plan = plan_of(parts);
+  const PlanCell& c = cell(plan, "fashion/transformer/spt-masked+unlabelled@P+F");
+  EXPECT_EQ(c.spec.stages[0].inputs, "train");
+  EXPECT_EQ(c.spec.stages[1].inputs, "subset");
+  parts.budget = "[budget]\nfinetune = { epochs = 1 }\npretrain = { epochs = 1 }\nevaluations = 1\n";
+  EXPECT_THAT(error_of(parts), HasSubstr("not known here"));
+}
+
+TEST(Plan, AskedAboutEachModelOnceWhateverTheRates) {
+  FakeWorker worker;
+  Parts parts;
+  parts.rest = "[stage.pretrain]\nlr = 0.3\n";
+  plan_of(parts, &worker);
+  EXPECT_EQ(worker.describe_calls, 2);
+  EXPECT_EQ(worker.asked_models.size(), 4u) << "transformer masked and supervised, two baselines";
+}
+
+TEST(Plan, WrongNamesSuggestAtTheirPlace) {
+  const auto with = [](auto change) {
+    Parts parts;
+    change(parts);
+    return error_of(parts);
+  };
+  EXPECT_THAT(with([](Parts& p) { p.architectures = "[[architecture]]\nname = \"transfomer\"\n"; }), HasSubstr("m.toml:8:1: unknown architecture 'transfomer'; did you mean 'transformer'?"));
+  EXPECT_THAT(with([](Parts& p) { p.tasks = "[[task]]\nname = \"fasion\"\n"; }), HasSubstr("did you mean 'fashion'?"));
+  EXPECT_THAT(with([](Parts& p) { p.head = "seeds = [1]\nprotocols = [\"spt-maked\"]\n"; }), HasSubstr("did you mean 'spt-masked'?"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures += "options = { n_layer = 3 }\n"; }), HasSubstr("m.toml:10:13 [[architecture]]: unknown option of transformer 'n_layer'; did you mean 'n_layers'?"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures += "options = { n_layers = 0 }\n"; }), HasSubstr("at least 1"));
+  EXPECT_THAT(with([](Parts& p) { p.tasks += "options = { patch = 1.5 }\n"; }), HasSubstr("must be int"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures += "size = \"200K\"\n"; }), HasSubstr("unknown size of transformer '200K'"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures += "size = \"100K\"\noptions = { d_model = 8 }\n"; }), HasSubstr("is what size \"100K\" sets"));
+  EXPECT_THAT(with([](Parts& p) { p.rest = "[[override]]\narchitecture = \"s4d\"\ntrain = { lr = 1 }\n"; }), HasSubstr("unknown architecture label 's4d'"));
+  EXPECT_THAT(with([](Parts& p) { p.rest = "[[override]]\nprotocol = \"scrach\"\ntrain = { lr = 1 }\n"; }), HasSubstr("did you mean 'scratch'?"));
+  EXPECT_THAT(with([](Parts& p) { p.tasks = "[[task]]\nname = \"broken\"\n"; }), HasSubstr("its data are not there"));
+  EXPECT_THAT(with([](Parts& p) { p.head += "profile = \"paper\"\n"; }), HasSubstr("paper"));
+  EXPECT_THAT(with([](Parts& p) { p.budget = "[budget]\nfinetune = { steps = 5 }\n"; }), HasSubstr("no room for 20 evaluations"));
+}
+
+TEST(Plan, SizesAreOptions) {
+  Parts parts;
+  parts.architectures += "size = \"100K\"\noptions = { n_layers = 3 }\n";
+  const OptionMap options = cell(plan_of(parts), "fashion/transformer/scratch@F").spec.architecture.options;
+  EXPECT_EQ(options.at("d_model"), OptionValue(int64_t{48}));
+  EXPECT_EQ(options.at("n_layers"), OptionValue(int64_t{3}));
+}
+
+TEST(Plan, EveryValueHasAnOrigin) {
+  Parts parts;
+  parts.architectures = "[[architecture]]\nname = \"s4d\"\nsize = \"100K\"\n";
+  parts.rest = "[train]\nbatch = 16\n[[override]]\nstage = \"pretrain\"\ntrain = { clip = 2 }\n";
+  const Plan plan = plan_of(parts);
+  std::map<std::string, std::string> origins;
+  for (const Origin& origin : origins_of(plan, cell(plan, "fashion/s4d/spt-masked@P+F"))) origins[origin.name] = origin.origin;
+  EXPECT_THAT(origins.at("architecture.d_model"), HasSubstr("size 100K"));
+  EXPECT_EQ(origins.at("architecture.n_layers"), "default");
+  EXPECT_THAT(origins.at("stage.pretrain.clip"), HasSubstr("[[override]]"));
+  EXPECT_EQ(origins.at("stage.finetune.clip"), "default");
+  EXPECT_THAT(origins.at("stage.finetune.batch"), HasSubstr("m.toml:14:1 [train]"));
+  EXPECT_EQ(origins.at("stage.finetune.lr"), "recipe of s4d: page 1");
+  EXPECT_EQ(origins.at("stage.pretrain.objective.ratio"), "mask ratio of the task");
+  EXPECT_THAT(origins.at("stage.pretrain.steps"), HasSubstr("[budget]"));
+  const PlanCell& matched = cell(plan, "fashion/s4d/scratch@(P+F)");
+  for (const Origin& origin : origins_of(plan, matched)) origins[origin.name] = origin.origin;
+  EXPECT_EQ(origins.at("stage.finetune.steps"), "matched to spt-masked@P+F by steps");
+}
+
+}  // namespace
+}  // namespace spt
