@@ -133,9 +133,12 @@ void add_figures(Report& report, const std::vector<TaskCurves>& curves, const Re
 
 Section notes_section(const ReportInput& input) {
   Section notes{"How to read this", {}, {}, {}};
+  const bool total = input.matrix.mode == "total";
   notes.paragraphs = {
-      "Every arm is a run of its own: scratch@F trains F steps from a fresh start, spt@P+F pretrains on the task's own train inputs for P steps and then trains F steps, "
-      "scratch@(P+F) spends the compute of both on supervised training from a fresh start. Compare pretraining with scratch@(P+F), not with scratch@F alone.",
+      total ? "Every arm is a run of its own: scratch@T trains T steps from a fresh start; spt@P+F divides the same T = P + F between pretraining on the task's own train inputs "
+              "and supervised training. So the two are matched by design, and there is no arm at F steps to split the gap with."
+            : "Every arm is a run of its own: scratch@F trains F steps from a fresh start, spt@P+F pretrains on the task's own train inputs for P steps and then trains F steps, "
+              "scratch@(P+F) spends the compute of both on supervised training from a fresh start. Compare pretraining with scratch@(P+F), not with scratch@F alone.",
       "All intervals are 95 % and unadjusted for multiplicity. Pairs are made by seed, by design. Selection: best validation metric; the test split is read once, on the selected checkpoint.",
       "Files: scores.csv and statistics.csv hold these tables unrounded, seeds.csv one row a job with its status and numerics stamp, curves.csv the points of the figures."};
   for (const std::string& difference : stamp_differences(input.rows)) notes.paragraphs.push_back(difference);

@@ -123,6 +123,20 @@ TEST(Report, SaysWhatMustBeReadBeforeTheNumbers) {
   EXPECT_THAT(text_of(input), HasSubstr("fashion s4d scratch@(P+F):flops: the FLOPs of the arms differ by 3.1 %"));
 }
 
+TEST(Report, OfTotalModeComparesWithScratchAtTheSameTotal) {
+  ReportInput input = sample_input();
+  input.matrix.mode = "total";
+  std::erase_if(input.rows, [](const results::ResultRow& row) { return row.arm_kind == "scratch"; });
+  for (results::ResultRow& row : input.rows) {
+    if (row.arm_kind == "matched") row.arm = "scratch@T";
+  }
+  const std::string text = text_of(input);
+  EXPECT_THAT(text, HasSubstr("s4d           spt-masked@P+F  scratch@T  +0.0203"));
+  EXPECT_THAT(text, HasSubstr("no arm"));  // by compute, by pretraining
+  EXPECT_THAT(text, HasSubstr("Profile fair, total mode"));
+  EXPECT_THAT(text, Not(HasSubstr("scratch@F trains")));
+}
+
 TEST(Report, OfNothingIsAReport) {
   ReportInput input;
   input.matrix.name = "empty";
