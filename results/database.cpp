@@ -51,7 +51,7 @@ Database::Database(const std::filesystem::path& file, bool read_only, int busy_t
 }
 
 void Database::open(bool read_only, int busy_timeout_ms) {
-  const int flags = read_only ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE;
+  const int flags = (read_only ? SQLite::OPEN_READONLY : SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE) | SQLite::OPEN_NOMUTEX;
   try {
     database_ = std::make_unique<SQLite::Database>(file_.string(), flags, busy_timeout_ms);
     pragma("PRAGMA schema_version");
@@ -66,7 +66,7 @@ bool Database::open_immutable() {
   const std::filesystem::path wal = file_.string() + "-wal";
   std::error_code none;
   if (::access(file_.c_str(), R_OK) != 0 || (std::filesystem::exists(wal, none) && std::filesystem::file_size(wal, none) > 0)) return false;
-  database_ = std::make_unique<SQLite::Database>(file_uri(file_, "immutable=1"), SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+  database_ = std::make_unique<SQLite::Database>(file_uri(file_, "immutable=1"), SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX | SQLite::OPEN_URI);
   return true;
 }
 

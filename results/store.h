@@ -54,6 +54,7 @@ struct StatusCounts {
 
 /// The database. One writer (the supervisor): WAL, BEGIN IMMEDIATE; readers open read-only. All SQL of the project is in store*.cpp,
 /// database.cpp and schema.cpp. Errors: Error naming the file for a database that is not ours, newer than this program, locked, or on a full disk.
+/// One thread at a time.
 class Store {
  public:
   enum class Mode { kReadOnly, kReadWrite };  ///< kReadWrite creates and migrates

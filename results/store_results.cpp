@@ -139,10 +139,59 @@ void add_residuals(std::vector<ResultRow>& rows) {
   }
 }
 
+/// A stage and the jobs of a matrix that have it in their chain.
 struct StageJobs {
+  int64_t id = 0;
   std::string key, name;
   std::vector<std::string> jobs;
 };
+
+struct Series {
+  std::string split, name;
+};
+
+struct CurvePoint {
+  const StageJobs* stage;
+  const Series* series;
+  int64_t step;
+  double value;
+};
+
+std::vector<StageJobs> read_stage_jobs(Database& database, const std::string& matrix_id) {
+  std::vector<StageJobs> stages;
+  Query query = database.query(R"sql(
+      SELECT stage.id, stage.key, stage.name, last.key
+      FROM (SELECT DISTINCT job FROM label JOIN matrix ON matrix.id = label.matrix WHERE matrix.key = ? AND purpose = 'reported') AS wanted
+        JOIN job_stage ON job_stage.job = wanted.job JOIN stage ON stage.id = job_stage.stage JOIN stage AS last ON last.id = wanted.job
+      ORDER BY stage.id, last.id)sql");
+  query.bind(matrix_id);
+  while (query.step()) {
+    const int64_t id = query.integer(0);
+    if (stages.empty() || stages.back().id != id) stages.push_back({id, query.text(1), query.text(2), {}});
+    stages.back().jobs.push_back(query.text(3));
+  }
+  return stages;
+}
+
+std::map<int64_t, Series> read_curve_series(Database& database) {
+  std::map<int64_t, Series> series;
+  Query query = database.query("SELECT id, split, name FROM series WHERE split <> 'test'");
+  query.bind();
+  while (query.step()) series[query.integer(0)] = {query.text(1), query.text(2)};
+  return series;
+}
+
+std::vector<CurvePoint> read_points(Database& database, const std::vector<StageJobs>& stages, const std::map<int64_t, Series>& series) {
+  std::vector<CurvePoint> points;
+  Query query = database.query("SELECT series, step, value FROM metric WHERE stage = ? ORDER BY series, step");
+  for (const StageJobs& stage : stages) {
+    query.bind(stage.id);
+    while (query.step())
+      if (const auto found = series.find(query.integer(0)); found != series.end())
+        points.push_back({&stage, &found->second, query.integer(1), query.real(2)});
+  }
+  return points;
+}
 
 }  // namespace
 
@@ -163,34 +212,16 @@ std::vector<ResultRow> Store::results(const std::string& matrix_id) const {
 
 std::vector<CurveRow> Store::curves(const std::string& matrix_id) const {
   return impl_->database.read([&] {
-    Database& database = impl_->database;
-    std::map<int64_t, StageJobs> stages;
-    Query chains = database.query(R"sql(
-        SELECT stage.id, stage.key, stage.name, last.key
-        FROM (SELECT DISTINCT job FROM label JOIN matrix ON matrix.id = label.matrix WHERE matrix.key = ? AND purpose = 'reported') AS wanted
-          JOIN job_stage ON job_stage.job = wanted.job JOIN stage ON stage.id = job_stage.stage JOIN stage AS last ON last.id = wanted.job)sql");
-    chains.bind(matrix_id);
-    while (chains.step()) {
-      StageJobs& stage = stages[chains.integer(0)];
-      stage.key = chains.text(1);
-      stage.name = chains.text(2);
-      stage.jobs.push_back(chains.text(3));
-    }
-    std::map<int64_t, std::pair<std::string, std::string>> series;
-    Query names = database.query("SELECT id, split, name FROM series WHERE split <> 'test'");
-    names.bind();
-    while (names.step()) series[names.integer(0)] = {names.text(1), names.text(2)};
+    const std::vector<StageJobs> stages = read_stage_jobs(impl_->database, matrix_id);
+    const std::map<int64_t, Series> series = read_curve_series(impl_->database);
+    const std::vector<CurvePoint> points = read_points(impl_->database, stages, series);
+    size_t n = 0;
+    for (const CurvePoint& point : points) n += point.stage->jobs.size();
     std::vector<CurveRow> rows;
-    Query points = database.query("SELECT series, step, value FROM metric WHERE stage = ? ORDER BY series, step");
-    for (const auto& [id, stage] : stages) {
-      points.bind(id);
-      while (points.step()) {
-        const auto name = series.find(points.integer(0));
-        if (name == series.end()) continue;
-        for (const std::string& job : stage.jobs)
-          rows.push_back({job, stage.key, stage.name, name->second.first, name->second.second, points.integer(1), points.real(2)});
-      }
-    }
+    rows.reserve(n);  // a row is large: growing would cost as much as reading
+    for (const CurvePoint& point : points)
+      for (const std::string& job : point.stage->jobs)
+        rows.push_back({job, point.stage->key, point.stage->name, point.series->split, point.series->name, point.step, point.value});
     return rows;
   });
 }
