@@ -28,7 +28,7 @@ struct TaskRows {
   std::set<std::string> trivial;
   std::vector<ArmRows> arms;
   std::map<std::pair<std::string, std::string>, std::map<uint64_t, const ResultRow*>> cells;
-  std::set<uint64_t> seeds;         // of every architecture that is no baseline
+  std::set<uint64_t> seeds;  // of every architecture that is no baseline
   double sign = 1, chance = kNotKnown;
 
   const ArmRows* find_arm(const std::string& name) const {
@@ -44,7 +44,9 @@ struct TaskRows {
   }
 };
 
-int rank_of_kind(const std::string& kind) { return kind == "scratch" ? 0 : kind == "spt" ? 1 : 2; }
+int rank_of_kind(const std::string& kind) {
+  return kind == "scratch" ? 0 : kind == "spt" ? 1 : 2;
+}
 
 void add_row_to_task(TaskRows& task, const ResultRow& row) {
   if (std::find(task.architectures.begin(), task.architectures.end(), row.architecture) == task.architectures.end()) {
@@ -57,7 +59,8 @@ void add_row_to_task(TaskRows& task, const ResultRow& row) {
   if (!row.pairs_with.empty()) arm->pairs_with.insert(row.pairs_with);
   const auto [at, added] = task.cells[{row.architecture, row.arm}].try_emplace(row.seed, &row);
   if (!added && at->second->job_key != row.job_key) {
-    throw Error("two jobs are called {} / {} / {} / seed {}: {} and {}", row.task, row.architecture, row.arm, row.seed, at->second->job_key, row.job_key);
+    throw Error("two jobs are called {} / {} / {} / seed {}: {} and {}", row.task, row.architecture, row.arm, row.seed, at->second->job_key,
+                row.job_key);
   }
 }
 
@@ -146,7 +149,8 @@ SeedRatio ratio_of(const TaskRows& task, const std::vector<Term>& numerator, con
     for (Term& term : terms) term.weight = 0;
     return terms;
   };
-  return summarise_ratio(seed_values(task, task.seeds, numerator + silent(denominator)), seed_values(task, task.seeds, silent(numerator) + denominator));
+  return summarise_ratio(seed_values(task, task.seeds, numerator + silent(denominator)),
+                         seed_values(task, task.seeds, silent(numerator) + denominator));
 }
 
 void fill_facts(TaskAnalysis& analysis, TaskRows& rows) {
@@ -192,7 +196,9 @@ void fill_costs(CellAnalysis& cell) {
   cell.peak_memory = mean_over_done(cell, [](const ResultRow& row) { return static_cast<double>(row.peak_memory); });
 }
 
-bool has_failed(const ResultRow* row) { return row && results::failure_from_name(row->status).has_value(); }
+bool has_failed(const ResultRow* row) {
+  return row && results::failure_from_name(row->status).has_value();
+}
 
 CellAnalysis analyse_cell(const TaskAnalysis& task, const TaskRows& rows, const std::string& architecture, const ArmRows& arm) {
   CellAnalysis cell;
@@ -221,8 +227,8 @@ CellAnalysis analyse_cell(const TaskAnalysis& task, const TaskRows& rows, const 
   return cell;
 }
 
-/// The arms that a pretraining arm is compared with. A matched arm says which it answers; one that says nothing answers all. Scratch at F is
-/// the protocol's own where it has one (a causal protocol changes the model).
+/// The arms that a pretraining arm is compared with. A matched arm says which it answers; one that says nothing answers all. Scratch at F
+/// is the protocol's own where it has one (a causal protocol changes the model).
 struct ArmTriple {
   const ArmRows* spt = nullptr;
   const ArmRows* matched = nullptr;
@@ -342,7 +348,8 @@ class TaskAnalyser {
       EffectAnalysis effect;
       effect.architecture = architecture;
       effect.spt = spt->name;
-      const bool has_matched = matched && rows_.has(architecture, matched->name), has_scratch = scratch && rows_.has(architecture, scratch->name);
+      const bool has_matched = matched && rows_.has(architecture, matched->name),
+                 has_scratch = scratch && rows_.has(architecture, scratch->name);
       if (has_matched) effect.matched = matched->name;
       if (has_scratch) effect.scratch = scratch->name;
       if (has_matched) effect.pretraining = summary({{architecture, spt->name, 1}, {architecture, matched->name, -1}});

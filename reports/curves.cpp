@@ -68,7 +68,8 @@ CurvePlan plan_curves(const std::vector<TaskAnalysis>& tasks) {
         if (outcome_of(seed.row) == SeedOutcome::kIncomplete) continue;
         plan.places[seed.row->job_key].push_back({t, supervised.lines.size(), static_cast<uint32_t>(line.seeds++)});
       }
-      line.label = cell.architecture + " " + cell.arm + (line.seeds < line.planned ? fmt::format(" ({} of {} seeds)", line.seeds, line.planned) : "");
+      line.label = cell.architecture + " " + cell.arm +
+                   (line.seeds < line.planned ? fmt::format(" ({} of {} seeds)", line.seeds, line.planned) : "");
       supervised.lines.push_back(line);
       pretrain.lines.push_back(std::move(line));
     }
@@ -99,16 +100,19 @@ void collect_points(CurvePlan& plan, std::span<const results::CurveRow> curves) 
 }
 
 std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points, size_t line_seeds) {
-  std::stable_sort(points.begin(), points.end(), [](const SeedPoint& a, const SeedPoint& b) { return std::pair(a.step, a.seed) < std::pair(b.step, b.seed); });
+  std::stable_sort(points.begin(), points.end(),
+                   [](const SeedPoint& a, const SeedPoint& b) { return std::pair(a.step, a.seed) < std::pair(b.step, b.seed); });
   std::vector<bool> seen(line_seeds, false);
   for (const SeedPoint& point : points) seen[point.seed] = true;
   const auto begun = static_cast<size_t>(std::count(seen.begin(), seen.end(), true));
   std::vector<CurvePoint> curve;
   for (size_t i = 0; i < points.size();) {
-    CurvePoint point{static_cast<double>(points[i].step), 0, std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+    CurvePoint point{static_cast<double>(points[i].step), 0, std::numeric_limits<double>::infinity(),
+                     -std::numeric_limits<double>::infinity()};
     size_t finite = 0, j = i;
     for (; j < points.size() && points[j].step == points[i].step; ++j) {
-      if (j + 1 < points.size() && points[j + 1].step == points[j].step && points[j + 1].seed == points[j].seed) continue;  // the later one wins
+      if (j + 1 < points.size() && points[j + 1].step == points[j].step && points[j + 1].seed == points[j].seed)
+        continue;  // the later one wins
       if (!std::isfinite(points[j].value)) continue;
       ++finite;
       point.mean += points[j].value;
@@ -130,8 +134,13 @@ CurvePanel panel_of(const StageData& stage, const char* title, std::vector<SeedP
   return panel;
 }
 
-void add_figure(TaskCurves& curves, const TaskAnalysis& task, const StageData& stage, const std::string& caption, const std::string& y_label) {
-  CurveFigure figure{fmt::format("curves_{}_{}", curves.task + 1, stage.stage), caption, fmt::format("step of the {} stage (updates)", stage.stage), y_label, {}};
+void add_figure(TaskCurves& curves, const TaskAnalysis& task, const StageData& stage, const std::string& caption,
+                const std::string& y_label) {
+  CurveFigure figure{fmt::format("curves_{}_{}", curves.task + 1, stage.stage),
+                     caption,
+                     fmt::format("step of the {} stage (updates)", stage.stage),
+                     y_label,
+                     {}};
   figure.panels.push_back(panel_of(stage, "validation", &LineData::validation));
   figure.panels.push_back(panel_of(stage, "train subset", &LineData::train));
   if (figure.panels[1].lines.empty()) figure.panels.pop_back();
@@ -146,7 +155,8 @@ void append_figure_data(Table& table, const CurveFigure& figure) {
     for (const CurveLine& line : panel.lines) {
       for (const CurvePoint& point : thin_curve(line.points, kCurveDataPoints)) {
         const bool gap = std::isnan(point.mean);
-        table.add_row({figure.name, panel.title, line.label, csv_number(point.step), csv_number(point.mean), gap ? "" : csv_number(point.low), gap ? "" : csv_number(point.high)});
+        table.add_row({figure.name, panel.title, line.label, csv_number(point.step), csv_number(point.mean),
+                       gap ? "" : csv_number(point.low), gap ? "" : csv_number(point.high)});
       }
     }
   }
@@ -161,10 +171,14 @@ std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, 
   for (size_t t = 0; t < tasks.size(); ++t) {
     const TaskAnalysis& task = tasks[t];
     result.push_back({t, {}});
-    add_figure(result.back(), task, plan.supervised[t],
-               fmt::format("{}: {} during the supervised stage; mean over seeds, band from the smallest to the largest; a line ends where a seed diverged", task.task, task.metric),
-               task.metric + (task.unit.empty() ? "" : " (" + task.unit + ")"));
-    add_figure(result.back(), task, plan.pretrain[t], fmt::format("{}: loss of the objective during pretraining; mean and range over seeds", task.task), "loss");
+    add_figure(
+        result.back(), task, plan.supervised[t],
+        fmt::format(
+            "{}: {} during the supervised stage; mean over seeds, band from the smallest to the largest; a line ends where a seed diverged",
+            task.task, task.metric),
+        task.metric + (task.unit.empty() ? "" : " (" + task.unit + ")"));
+    add_figure(result.back(), task, plan.pretrain[t],
+               fmt::format("{}: loss of the objective during pretraining; mean and range over seeds", task.task), "loss");
   }
   return result;
 }

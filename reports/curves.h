@@ -16,9 +16,10 @@ struct TaskCurves {
   std::vector<CurveFigure> figures;
 };
 
-/// One figure a task: the primary metric of the supervised stage on validation and on the train subset; and one of the pretraining loss where
-/// there is any. A line is one architecture x arm: mean over its seeds that are done or diverged, band from their smallest to their largest.
-/// From the step where one of them has no finite value the line has a gap: what is left would be survivors. Time: O(n log n) in points.
+/// One figure a task: the primary metric of the supervised stage on validation and on the train subset; and one of the pretraining loss
+/// where there is any. A line is one architecture x arm: mean over its seeds that are done or diverged, band from their smallest to their
+/// largest. From the step where one of them has no finite value the line has a gap: what is left would be survivors. Time: O(n log n) in
+/// points.
 std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, std::span<const results::CurveRow> curves);
 
 /// The points of those figures as they are drawn, for CSV.

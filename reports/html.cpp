@@ -47,7 +47,8 @@ std::string html_lines(std::string_view text) {
 std::string html_cells(const std::vector<std::string>& cells, const std::vector<Column>& columns, const char* tag, const char* attributes) {
   std::string out = "<tr>";
   for (size_t c = 0; c < cells.size(); ++c) {
-    out += std::string("<") + tag + attributes + (columns[c].align == Align::kRight ? " class=\"r\">" : ">") + html_lines(cells[c]) + "</" + tag + ">";
+    out += std::string("<") + tag + attributes + (columns[c].align == Align::kRight ? " class=\"r\">" : ">") + html_lines(cells[c]) + "</" +
+           tag + ">";
   }
   return out + "</tr>\n";
 }
@@ -75,7 +76,9 @@ std::string html_figure(const Figure& figure) {
 
 std::string render_html(const Page& page) {
   const std::string title = escape_xml(page.title);
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n";
   out += "<title>" + title + "</title>\n<style>" + std::string(kPageStyle) + "</style>\n</head>\n<body>\n<h1>" + title + "</h1>\n";
   if (!page.facts.empty()) {
     out += "<dl>\n";
@@ -85,7 +88,8 @@ std::string render_html(const Page& page) {
   for (const std::string& notice : page.notices) out += "<p class=\"notice\">" + html_lines(notice) + "</p>\n";
   if (page.sections.size() > 1) {
     out += "<nav>";
-    for (size_t i = 0; i < page.sections.size(); ++i) out += "<a href=\"#s" + std::to_string(i + 1) + "\">" + html_lines(page.sections[i].heading) + "</a>";
+    for (size_t i = 0; i < page.sections.size(); ++i)
+      out += "<a href=\"#s" + std::to_string(i + 1) + "\">" + html_lines(page.sections[i].heading) + "</a>";
     out += "</nav>\n";
   }
   for (size_t i = 0; i < page.sections.size(); ++i) {

@@ -9,15 +9,34 @@ std::string escape_markdown(std::string_view text) {
   std::string escaped;
   for (char c : clean_text(text)) {
     switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '\n': escaped += "<br>"; break;
-      case '|': case '*': case '_': case '`': case '[': case ']': case '~': case '\\': case '$': case '#': case '!':
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '\n':
+        escaped += "<br>";
+        break;
+      case '|':
+      case '*':
+      case '_':
+      case '`':
+      case '[':
+      case ']':
+      case '~':
+      case '\\':
+      case '$':
+      case '#':
+      case '!':
         escaped += '\\';
         escaped += c;
         break;
-      default: escaped += c;
+      default:
+        escaped += c;
     }
   }
   return escaped;

@@ -135,8 +135,10 @@ std::string script_of_legend(const std::vector<const CurveLine*>& legend, size_t
   if (legend.empty()) return "";
   const double entry = (kCurveWidth - 60) / static_cast<double>(columns);
   std::string script = "unset title\nunset xlabel\nunset ylabel\nunset tics\nunset border\nunset grid\n";
-  script += fmt::format("set lmargin at screen 0\nset rmargin at screen 1\nset bmargin at screen 0\nset tmargin at screen 1\nset xrange [0:{}]\nset yrange [0:{}]\n",
-                        kCurveWidth, height);
+  script += fmt::format(
+      "set lmargin at screen 0\nset rmargin at screen 1\nset bmargin at screen 0\nset tmargin at screen 1\nset xrange [0:{}]\nset yrange "
+      "[0:{}]\n",
+      kCurveWidth, height);
   std::string data, plots;
   for (size_t i = 0; i < legend.size(); ++i) {
     const double x = 60 + entry * static_cast<double>(i % columns);
@@ -144,8 +146,8 @@ std::string script_of_legend(const std::vector<const CurveLine*>& legend, size_t
     script += fmt::format("set label {} {} at {},{} left\n", i + 1, quote_for_gnuplot(legend[i]->label), x + 48, y);
     data += fmt::format("$k{} << END_OF_LINE\n{} {}\n{} {}\n{} {}\nEND_OF_LINE\n", i, x, y, x + 20, y, x + 40, y);
     const std::string style = style_of_line(*legend[i], 1.8);
-    plots += fmt::format("{0}$k{1} using 1:2 with lines {3} notitle, $k{1} using 1:2 every ::1::1 with linespoints {2} notitle", i == 0 ? "" : ", ", i, style,
-                         style.substr(0, style.find(" pt ")));
+    plots += fmt::format("{0}$k{1} using 1:2 with lines {3} notitle, $k{1} using 1:2 every ::1::1 with linespoints {2} notitle",
+                         i == 0 ? "" : ", ", i, style, style.substr(0, style.find(" pt ")));
   }
   return script + data + "plot " + plots + "\n";
 }
@@ -156,9 +158,12 @@ std::string script_of_figure(const CurveFigure& figure, const std::string& file)
   const double legend_height = 14 + kCurveLegendRow * std::ceil(static_cast<double>(legend.size()) / static_cast<double>(columns));
   const double height = kCurvePanelHeight + legend_height;
   const auto [low, high] = value_range(figure);
-  std::string script = fmt::format("reset\nset terminal svg size {},{} dynamic font 'sans,12' noenhanced name '{}'\nset encoding utf8\nset output {}\n",
-                                   kCurveWidth, height, figure.name, quote_for_gnuplot(file));
-  script += fmt::format("set multiplot\nset yrange [{}:{}]\nset grid lc rgb '#808080' lw 0.4 dt (2,4)\nset tics nomirror\nset border 3\nunset key\n", low, high);
+  std::string script =
+      fmt::format("reset\nset terminal svg size {},{} dynamic font 'sans,12' noenhanced name '{}'\nset encoding utf8\nset output {}\n",
+                  kCurveWidth, height, figure.name, quote_for_gnuplot(file));
+  script += fmt::format(
+      "set multiplot\nset yrange [{}:{}]\nset grid lc rgb '#808080' lw 0.4 dt (2,4)\nset tics nomirror\nset border 3\nunset key\n", low,
+      high);
   script += fmt::format("set tmargin at screen {}\nset bmargin at screen {}\n", 1 - 34 / height, (legend_height + 52) / height);
   script += fmt::format("set xlabel {}\n", quote_for_gnuplot(figure.x_label));
   const double count = static_cast<double>(std::max<size_t>(1, figure.panels.size())), left = 72, gap = 56;

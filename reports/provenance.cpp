@@ -21,7 +21,8 @@ StampCounts count_stamps(std::span<const results::ResultRow> rows, const StampFi
 
 std::string stamp_counts_text(const StampCounts& counts) {
   std::string text;
-  for (const auto& [value, count] : counts) text += fmt::format("{}{} ({} job{})", text.empty() ? "" : ", ", value.empty() ? "unknown" : value, count, count == 1 ? "" : "s");
+  for (const auto& [value, count] : counts)
+    text += fmt::format("{}{} ({} job{})", text.empty() ? "" : ", ", value.empty() ? "unknown" : value, count, count == 1 ? "" : "s");
   return text;
 }
 
@@ -43,7 +44,8 @@ std::vector<std::string> mixed_stamps(std::span<const results::ResultRow> rows) 
   std::vector<std::string> problems;
   for (const auto& [task, counts] : tasks) {
     if (counts.first.size() > 1) problems.push_back(fmt::format("task '{}' mixes device kinds: {}", task, stamp_counts_text(counts.first)));
-    if (counts.second.size() > 1) problems.push_back(fmt::format("task '{}' mixes LibTorch versions: {}", task, stamp_counts_text(counts.second)));
+    if (counts.second.size() > 1)
+      problems.push_back(fmt::format("task '{}' mixes LibTorch versions: {}", task, stamp_counts_text(counts.second)));
   }
   return problems;
 }
@@ -59,7 +61,8 @@ std::vector<std::string> stamp_differences(std::span<const results::ResultRow> r
   std::vector<std::string> differences;
   for (const auto& [name, field] : fields) {
     const StampCounts counts = count_stamps(rows, field);
-    if (counts.size() > 1) differences.push_back(fmt::format("Jobs differ in {}: {}; numbers may differ in their last bits.", name, stamp_counts_text(counts)));
+    if (counts.size() > 1)
+      differences.push_back(fmt::format("Jobs differ in {}: {}; numbers may differ in their last bits.", name, stamp_counts_text(counts)));
   }
   return differences;
 }

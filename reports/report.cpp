@@ -45,7 +45,8 @@ std::map<std::string, size_t> count_statuses(const std::vector<TaskAnalysis>& ta
   std::map<std::string, size_t> counts;
   for (const TaskAnalysis& task : tasks) {
     for (const CellAnalysis& cell : task.cells) {
-      for (const CellSeed& seed : cell.seeds) ++counts[!seed.row ? "missing" : seed.row->status == "done" && !seed.row->test ? "done without a test value" : seed.row->status];
+      for (const CellSeed& seed : cell.seeds)
+        ++counts[!seed.row ? "missing" : seed.row->status == "done" && !seed.row->test ? "done without a test value" : seed.row->status];
     }
   }
   return counts;
@@ -72,7 +73,8 @@ void add_facts(Page& page, const ReportInput& input, const std::vector<TaskAnaly
   }
   if (kinds.empty()) return;
   const bool cuda = std::find(kinds.begin(), kinds.end(), "cuda") != kinds.end();
-  page.facts.push_back({"device", list_text(kinds) + (cuda ? "" : " (CUDA was not executed)") + ", LibTorch " + list_text({versions.begin(), versions.end()})});
+  page.facts.push_back({"device", list_text(kinds) + (cuda ? "" : " (CUDA was not executed)") + ", LibTorch " +
+                                      list_text({versions.begin(), versions.end()})});
 }
 
 void add_seed_notices(Page& page, const std::vector<TaskAnalysis>& tasks) {
@@ -85,8 +87,12 @@ void add_seed_notices(Page& page, const std::vector<TaskAnalysis>& tasks) {
     if (planned == 1) one.push_back(task.task);
     if (planned > 1 && planned < kFewSeeds) few.push_back(fmt::format("{} (n = {})", task.task, planned));
   }
-  if (!one.empty()) page.notices.push_back(fmt::format("ONE SEED: {}. There is no interval, and no difference here can be told from noise.", list_text(one)));
-  if (!few.empty()) page.notices.push_back(fmt::format("Fewer than {} seeds: {}. Intervals are wide and depend on normality; a claim wants 6 or more.", kFewSeeds, list_text(few)));
+  if (!one.empty())
+    page.notices.push_back(
+        fmt::format("ONE SEED: {}. There is no interval, and no difference here can be told from noise.", list_text(one)));
+  if (!few.empty())
+    page.notices.push_back(fmt::format("Fewer than {} seeds: {}. Intervals are wide and depend on normality; a claim wants 6 or more.",
+                                       kFewSeeds, list_text(few)));
 }
 
 void add_notices(Page& page, const ReportInput& input, const std::vector<TaskAnalysis>& tasks, const std::vector<std::string>& mixed) {
@@ -99,13 +105,17 @@ void add_notices(Page& page, const ReportInput& input, const std::vector<TaskAna
     if (task.reference.empty()) without_reference.push_back(task.task);
     for (const CellAnalysis& cell : task.cells) {
       if (cell.match_residual && *cell.match_residual > kLargestFlopsMismatch && cell.arm.ends_with(":flops")) {
-        page.notices.push_back(fmt::format("{} {} {}: the FLOPs of the arms differ by {:.1f} %, more than the {:.0f} % allowed.", task.task, cell.architecture, cell.arm,
-                                           100 * *cell.match_residual, 100 * kLargestFlopsMismatch));
+        page.notices.push_back(fmt::format("{} {} {}: the FLOPs of the arms differ by {:.1f} %, more than the {:.0f} % allowed.", task.task,
+                                           cell.architecture, cell.arm, 100 * *cell.match_residual, 100 * kLargestFlopsMismatch));
       }
     }
   }
-  if (!partial.empty()) page.notices.push_back(fmt::format("PARTIAL DATA: {}. Not the official data set; do not compare with published numbers.", list_text(partial)));
-  if (!without_reference.empty()) page.notices.push_back(fmt::format("No job of the reference '{}' on: {}. There are no gaps.", input.matrix.reference, list_text(without_reference)));
+  if (!partial.empty())
+    page.notices.push_back(
+        fmt::format("PARTIAL DATA: {}. Not the official data set; do not compare with published numbers.", list_text(partial)));
+  if (!without_reference.empty())
+    page.notices.push_back(
+        fmt::format("No job of the reference '{}' on: {}. There are no gaps.", input.matrix.reference, list_text(without_reference)));
 }
 
 Section section_of(const TaskAnalysis& task, const std::vector<std::string>& common) {
@@ -135,12 +145,17 @@ Section notes_section(const ReportInput& input) {
   Section notes{"How to read this", {}, {}, {}};
   const bool total = input.matrix.mode == "total";
   notes.paragraphs = {
-      total ? "Every arm is a run of its own: scratch@T trains T steps from a fresh start; spt@P+F divides the same T = P + F between pretraining on the task's own train inputs "
+      total ? "Every arm is a run of its own: scratch@T trains T steps from a fresh start; spt@P+F divides the same T = P + F between "
+              "pretraining on the task's own train inputs "
               "and supervised training. So the two are matched by design, and there is no arm at F steps to split the gap with."
-            : "Every arm is a run of its own: scratch@F trains F steps from a fresh start, spt@P+F pretrains on the task's own train inputs for P steps and then trains F steps, "
-              "scratch@(P+F) spends the compute of both on supervised training from a fresh start. Compare pretraining with scratch@(P+F), not with scratch@F alone.",
-      "All intervals are 95 % and unadjusted for multiplicity. Pairs are made by seed, by design. Selection: best validation metric; the test split is read once, on the selected checkpoint.",
-      "Files: scores.csv and statistics.csv hold these tables unrounded, seeds.csv one row a job with its status and numerics stamp, curves.csv the points of the figures."};
+            : "Every arm is a run of its own: scratch@F trains F steps from a fresh start, spt@P+F pretrains on the task's own train "
+              "inputs for P steps and then trains F steps, "
+              "scratch@(P+F) spends the compute of both on supervised training from a fresh start. Compare pretraining with scratch@(P+F), "
+              "not with scratch@F alone.",
+      "All intervals are 95 % and unadjusted for multiplicity. Pairs are made by seed, by design. Selection: best validation metric; the "
+      "test split is read once, on the selected checkpoint.",
+      "Files: scores.csv and statistics.csv hold these tables unrounded, seeds.csv one row a job with its status and numerics stamp, "
+      "curves.csv the points of the figures."};
   for (const std::string& difference : stamp_differences(input.rows)) notes.paragraphs.push_back(difference);
   return notes;
 }
@@ -150,15 +165,16 @@ Section notes_section(const ReportInput& input) {
 Report build_report(const ReportInput& input, const ReportOptions& options) {
   const std::vector<std::string> mixed = mixed_stamps(input.rows);
   if (!mixed.empty() && !options.allow_mixed) {
-    throw Error("report '{}': {}; such numbers do not belong in one table (--allow-mixed prints them, marked)", input.matrix.name, mixed.front());
+    throw Error("report '{}': {}; such numbers do not belong in one table (--allow-mixed prints them, marked)", input.matrix.name,
+                mixed.front());
   }
   const std::vector<TaskAnalysis> tasks = analyse(input.matrix, input.rows);
   Report report;
   report.page.title = "spt-bench report: " + input.matrix.name;
   add_facts(report.page, input, tasks);
   add_notices(report.page, input, tasks, mixed);
-  const std::vector<std::string> common = {
-      fmt::format("Profile {}, {} mode. Intervals: 95 %, unadjusted. Untuned: one recipe for all arms.", input.matrix.profile, input.matrix.mode)};
+  const std::vector<std::string> common = {fmt::format(
+      "Profile {}, {} mode. Intervals: 95 %, unadjusted. Untuned: one recipe for all arms.", input.matrix.profile, input.matrix.mode)};
   for (const TaskAnalysis& task : tasks) report.page.sections.push_back(section_of(task, common));
   const std::vector<TaskCurves> curves = learning_curves(tasks, input.curves);
   if (options.figures) add_figures(report, curves, options);
@@ -170,7 +186,9 @@ Report build_report(const ReportInput& input, const ReportOptions& options) {
   return report;
 }
 
-std::string terminal_text(const Report& report) { return render_terminal(report.page); }
+std::string terminal_text(const Report& report) {
+  return render_terminal(report.page);
+}
 
 std::vector<std::string> write_report(const Report& report, const std::filesystem::path& folder) {
   std::error_code problem;

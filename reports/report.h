@@ -16,9 +16,9 @@ struct ReportInput {
 };
 
 struct ReportOptions {
-  bool allow_mixed = false;          ///< tables over several device kinds or LibTorch minor versions, marked, instead of an Error
-  bool figures = true;               ///< learning curves; the terminal's report can do without
-  std::string gnuplot = "gnuplot";   ///< program that draws them
+  bool allow_mixed = false;         ///< tables over several device kinds or LibTorch minor versions, marked, instead of an Error
+  bool figures = true;              ///< learning curves; the terminal's report can do without
+  std::string gnuplot = "gnuplot";  ///< program that draws them
 };
 
 struct TextFile {
@@ -38,8 +38,8 @@ Report build_report(const ReportInput& input, const ReportOptions& options);
 /// The report for a terminal.
 std::string terminal_text(const Report& report);
 
-/// Writes report.md, report.html (stands alone), *.csv and *.svg into `folder`, which is made; answers their names. Each file is replaced as a
-/// whole. Errors: Error naming a file that cannot be written.
+/// Writes report.md, report.html (stands alone), *.csv and *.svg into `folder`, which is made; answers their names. Each file is replaced
+/// as a whole. Errors: Error naming a file that cannot be written.
 std::vector<std::string> write_report(const Report& report, const std::filesystem::path& folder);
 
 }  // namespace spt::reports

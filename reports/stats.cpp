@@ -40,7 +40,8 @@ std::vector<double> values_of(std::span<const SeedValue> seeds, bool with_diverg
 }
 
 bool can_impute(std::span<const SeedValue> seeds) {
-  return std::all_of(seeds.begin(), seeds.end(), [](const SeedValue& seed) { return seed.outcome != SeedOutcome::kIncomplete && !std::isnan(seed.value); });
+  return std::all_of(seeds.begin(), seeds.end(),
+                     [](const SeedValue& seed) { return seed.outcome != SeedOutcome::kIncomplete && !std::isnan(seed.value); });
 }
 
 }  // namespace

@@ -63,11 +63,12 @@ RatioEstimate one_minus(const RatioEstimate& ratio);
 /// Wilson's score interval of a share k/n; [0, 1] of nothing. Errors: SPT_CHECK of k <= n.
 Interval wilson(size_t k, size_t n, double confidence = kConfidence);
 
-/// Whether a metric is not clearly better than chance: m <= c + 3 sqrt(c (1 - c)/n_test) where higher is better and c is a rate. Where lower
-/// is better, or c is no rate in [0, 1], a binomial error has no meaning: then m no better than c.
+/// Whether a metric is not clearly better than chance: m <= c + 3 sqrt(c (1 - c)/n_test) where higher is better and c is a rate. Where
+/// lower is better, or c is no rate in [0, 1], a binomial error has no meaning: then m no better than c.
 bool at_chance(double metric, double chance, int64_t n_test, bool higher_is_better);
 
-/// What became of one planned seed. A divergence is an outcome of the method; whatever else failed says nothing about it and is to be run again.
+/// What became of one planned seed. A divergence is an outcome of the method; whatever else failed says nothing about it and is to be run
+/// again.
 enum class SeedOutcome { kDone, kDiverged, kIncomplete };
 
 /// One planned unit of replication: a seed, or the seeds that share a pretraining run.

@@ -26,7 +26,7 @@ struct Table {
 
 /// A drawing as one <svg> element, or the reason why there is none.
 struct Figure {
-  std::string name;     ///< file stem, unique on the page: letters, digits and _
+  std::string name;  ///< file stem, unique on the page: letters, digits and _
   std::string caption;
   std::string svg;      ///< strokes and text in currentColor; "" where there is none
   std::string missing;  ///< said in its place

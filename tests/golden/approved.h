@@ -9,8 +9,8 @@
 
 namespace spt::golden {
 
-/// Compares a text with tests/golden/<name>.approved.txt. The received text is left below the build folder, where scripts/approve-goldens finds
-/// it; the caller blanks what changes from run to run (durations, dates, host, commit).
+/// Compares a text with tests/golden/<name>.approved.txt. The received text is left below the build folder, where scripts/approve-goldens
+/// finds it; the caller blanks what changes from run to run (durations, dates, host, commit).
 inline ::testing::AssertionResult is_approved(const std::string& name, const std::string& text) {
   namespace fs = std::filesystem;
   const fs::path approved = fs::path(SPT_TEST_DATA).parent_path() / "golden" / (name + ".approved.txt");
@@ -19,8 +19,8 @@ inline ::testing::AssertionResult is_approved(const std::string& name, const std
   write_file_atomically(received, text);
   const std::string expected = fs::exists(approved) ? read_file(approved) : "";
   if (text == expected) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << name << " differs from what was approved.\n  diff -u " << approved.string() << " " << received.string()
-                                       << "\nIf the new text is right: scripts/approve-goldens " << name;
+  return ::testing::AssertionFailure() << name << " differs from what was approved.\n  diff -u " << approved.string() << " "
+                                       << received.string() << "\nIf the new text is right: scripts/approve-goldens " << name;
 }
 
 }  // namespace spt::golden

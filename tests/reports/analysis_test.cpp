@@ -11,11 +11,11 @@
 namespace spt::reports {
 namespace {
 
+using testing::HasSubstr;
 using testing_rows::add_curves;
 using testing_rows::fail;
 using testing_rows::row_of;
 using testing_rows::sample_input;
-using testing::HasSubstr;
 
 TaskAnalysis only_task(const ReportInput& input) {
   const auto tasks = analyse(input.matrix, input.rows);
@@ -62,8 +62,10 @@ TEST(Analysis, FollowsTheDefinitionsOnCompleteRows) {
   EXPECT_NEAR(row.by_pretraining->survivors.interval->low, fieller(minus(g_m, g_s), g_f).interval->low, 1e-12);
   EXPECT_FALSE(row.matched_reversed || row.matched_floor || row.scratch_reversed || row.scratch_floor);
   ASSERT_EQ(task.effects.size(), 2u);
-  EXPECT_NEAR(task.effects[1].pretraining->survivors.mean, mean(tests_of(input, "s4d", "spt-masked@P+F")) - mean(tests_of(input, "s4d", "scratch@(P+F)")), 1e-12);
-  EXPECT_NEAR(task.effects[1].compute->survivors.mean + task.effects[1].pretraining->survivors.mean, task.effects[1].total->survivors.mean, 1e-12);
+  EXPECT_NEAR(task.effects[1].pretraining->survivors.mean,
+              mean(tests_of(input, "s4d", "spt-masked@P+F")) - mean(tests_of(input, "s4d", "scratch@(P+F)")), 1e-12);
+  EXPECT_NEAR(task.effects[1].compute->survivors.mean + task.effects[1].pretraining->survivors.mean, task.effects[1].total->survivors.mean,
+              1e-12);
 }
 
 TEST(Analysis, PutsTheReferenceFirstAndBaselinesLast) {
@@ -92,7 +94,8 @@ TEST(Analysis, TurnsErrorsSoThatHigherIsBetter) {
   EXPECT_LT(task.gaps[0].gap.survivors.mean, 0);                                 // the reference has the larger error
   EXPECT_EQ(task.chance, 0.7);
   const auto errors = tests_of(input, "transformer", "scratch@F");
-  const auto at_chance = std::count_if(errors.begin(), errors.end(), [](double error) { return error >= 0.7; });  // the mean predictor's, or more
+  const auto at_chance =
+      std::count_if(errors.begin(), errors.end(), [](double error) { return error >= 0.7; });  // the mean predictor's, or more
   EXPECT_EQ(cell_of(task, "transformer", "scratch@F").seeds_at_chance, static_cast<size_t>(at_chance));
   EXPECT_GT(at_chance, 0);
   EXPECT_EQ(cell_of(task, "s4d", "scratch@F").seeds_at_chance, 0u);
@@ -116,7 +119,8 @@ TEST(Analysis, ImputesDivergedSeedsAtChanceEverywhere) {
 
 TEST(Analysis, AMissingPartnerIsIncompleteAndNoReasonToDropThePair) {
   ReportInput input = sample_input();
-  std::erase_if(input.rows, [](const results::ResultRow& row) { return row.architecture == "s4d" && row.arm == "scratch@F" && row.seed == 2; });
+  std::erase_if(input.rows,
+                [](const results::ResultRow& row) { return row.architecture == "s4d" && row.arm == "scratch@F" && row.seed == 2; });
   fail(row_of(input, "transformer", "scratch@(P+F)", 1), "blocked");
   const TaskAnalysis task = only_task(input);
   EXPECT_EQ(cell_of(task, "s4d", "scratch@F").score.counts.incomplete(), 1u);

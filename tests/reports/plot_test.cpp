@@ -20,7 +20,11 @@ std::vector<CurvePoint> rising(size_t n) {
 }
 
 CurveFigure figure_of(const std::string& label, std::vector<CurvePoint> points) {
-  return {"curve_1", "Accuracy against step", "step", "accuracy (fraction)", {{"validation", {{label, 0, 0, points}}}, {"train subset", {{label, 0, 1, points}}}}};
+  return {"curve_1",
+          "Accuracy against step",
+          "step",
+          "accuracy (fraction)",
+          {{"validation", {{label, 0, 0, points}}}, {"train subset", {{label, 0, 1, points}}}}};
 }
 
 TEST(Curves, DrawWithAxesLegendAndBand) {
@@ -30,7 +34,8 @@ TEST(Curves, DrawWithAxesLegendAndBand) {
   EXPECT_EQ(figures[0].missing, "");
   const std::string& svg = figures[0].svg;
   EXPECT_TRUE(svg.starts_with("<svg"));
-  for (const char* text : {">step<", ">accuracy (fraction)<", ">validation<", ">train subset<", ">s4d scratch@F<", "fill-opacity"}) EXPECT_THAT(svg, HasSubstr(text));
+  for (const char* text : {">step<", ">accuracy (fraction)<", ">validation<", ">train subset<", ">s4d scratch@F<", "fill-opacity"})
+    EXPECT_THAT(svg, HasSubstr(text));
   EXPECT_THAT(svg, Not(HasSubstr("black")));
   EXPECT_THAT(svg, Not(HasSubstr("<script")));
 }

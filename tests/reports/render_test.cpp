@@ -24,25 +24,29 @@ Table hostile_table() {
 }
 
 Page page_of(const Table& table) {
-  return Page{kHostile, {{kHostile, kHostile}}, {kHostile}, {Section{kHostile, {kHostile}, {table}, {Figure{"f", kHostile, "", kHostile}}}}};
+  return Page{
+      kHostile, {{kHostile, kHostile}}, {kHostile}, {Section{kHostile, {kHostile}, {table}, {Figure{"f", kHostile, "", kHostile}}}}};
 }
 
 TEST(Text, CleansWhatATerminalOrAParserTripsOver) {
   EXPECT_EQ(clean_text("a\tb\r\nc\rd"), "a b\nc\nd");
   EXPECT_EQ(clean_text("\x1b[0m"), "\xEF\xBF\xBD[0m");
   EXPECT_EQ(clean_text("\xc3\xa9"), "\xc3\xa9");
-  EXPECT_EQ(clean_text("\xc3"), "\xEF\xBF\xBD");                        // cut off
-  EXPECT_EQ(clean_text("\xc0\xaf"), "\xEF\xBF\xBD\xEF\xBF\xBD");        // overlong
-  EXPECT_EQ(clean_text("\xed\xa0\x80").substr(0, 3), "\xEF\xBF\xBD");   // surrogate
-  EXPECT_EQ(clean_text("a\xe2\x80\xae" "b"), "a\xEF\xBF\xBD" "b");      // right-to-left override
+  EXPECT_EQ(clean_text("\xc3"), "\xEF\xBF\xBD");                       // cut off
+  EXPECT_EQ(clean_text("\xc0\xaf"), "\xEF\xBF\xBD\xEF\xBF\xBD");       // overlong
+  EXPECT_EQ(clean_text("\xed\xa0\x80").substr(0, 3), "\xEF\xBF\xBD");  // surrogate
+  EXPECT_EQ(clean_text("a\xe2\x80\xae"
+                       "b"),
+            "a\xEF\xBF\xBD"
+            "b");  // right-to-left override
 }
 
 TEST(Text, CountsColumnsNotBytes) {
   EXPECT_EQ(display_width("abc"), 3u);
   EXPECT_EQ(display_width("\xc3\xa9"), 1u);
-  EXPECT_EQ(display_width("e\xcc\x81"), 1u);              // combining accent
-  EXPECT_EQ(display_width("\xe8\xa1\xa8"), 2u);           // a wide character
-  EXPECT_EQ(display_width("\xf0\x9f\x98\x80"), 2u);       // an emoji
+  EXPECT_EQ(display_width("e\xcc\x81"), 1u);         // combining accent
+  EXPECT_EQ(display_width("\xe8\xa1\xa8"), 2u);      // a wide character
+  EXPECT_EQ(display_width("\xf0\x9f\x98\x80"), 2u);  // an emoji
 }
 
 TEST(Text, ShortCountKeepsThreeDigits) {
@@ -89,7 +93,8 @@ TEST(Markdown, EscapesLabels) {
 }
 
 TEST(Markdown, LinksAFigureOrSaysWhyThereIsNone) {
-  Page page{"t", {}, {}, {Section{"s", {}, {}, {Figure{"curve_1", "Curves", "<svg/>", ""}, Figure{"curve_2", "Others", "", "no gnuplot"}}}}};
+  Page page{
+      "t", {}, {}, {Section{"s", {}, {}, {Figure{"curve_1", "Curves", "<svg/>", ""}, Figure{"curve_2", "Others", "", "no gnuplot"}}}}};
   EXPECT_THAT(render_markdown(page), HasSubstr("![Curves](curve_1.svg)"));
   EXPECT_THAT(render_markdown(page), HasSubstr("Others: no gnuplot"));
 }

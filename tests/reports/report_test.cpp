@@ -12,13 +12,13 @@
 namespace spt::reports {
 namespace {
 
+using testing::HasSubstr;
+using testing::Not;
 using testing_rows::add_curves;
 using testing_rows::fail;
 using testing_rows::row_of;
 using testing_rows::Sample;
 using testing_rows::sample_input;
-using testing::HasSubstr;
-using testing::Not;
 
 std::string text_of(const ReportInput& input, ReportOptions options = {}) {
   options.figures = false;
@@ -62,7 +62,9 @@ TEST(ReportGolden, AtChance) {
   EXPECT_TRUE(golden::is_approved("report_at_chance", text_of(input)));
 }
 
-TEST(ReportGolden, OneSeed) { EXPECT_TRUE(golden::is_approved("report_one_seed", text_of(sample_input({.seeds = {7}})))); }
+TEST(ReportGolden, OneSeed) {
+  EXPECT_TRUE(golden::is_approved("report_one_seed", text_of(sample_input({.seeds = {7}}))));
+}
 
 TEST(ReportGolden, OrderReversed) {
   Sample sample;
@@ -113,7 +115,8 @@ TEST(Report, SaysWhatMustBeReadBeforeTheNumbers) {
   for (results::ResultRow& row : input.rows) row.partial_data = true;
   row_of(input, "s4d", "scratch@(P+F)", 1).match_residual = 0.031;
   const std::string text = text_of(input);
-  for (const char* notice : {"CHANGED AFTER RESULTS WERE SEEN", "Fewer than 5 seeds: fashion (n = 3)", "PARTIAL DATA: fashion", "CUDA was not executed", "3.10 %", "unadjusted", "Untuned"}) {
+  for (const char* notice : {"CHANGED AFTER RESULTS WERE SEEN", "Fewer than 5 seeds: fashion (n = 3)", "PARTIAL DATA: fashion",
+                             "CUDA was not executed", "3.10 %", "unadjusted", "Untuned"}) {
     EXPECT_THAT(text, HasSubstr(notice)) << notice;
   }
   EXPECT_THAT(text, Not(HasSubstr("allowed")));  // 3.1 % is an error on the flops basis alone
@@ -189,7 +192,8 @@ TEST(Report, WritesEveryFileAndNamesThem) {
   const Report report = build_report(input, {});
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "spt-report-files" / "deep";
   const auto names = write_report(report, folder);
-  EXPECT_THAT(names, testing::UnorderedElementsAre("report.md", "report.html", "scores.csv", "statistics.csv", "seeds.csv", "curves.csv", "curves_1_finetune.svg", "curves_1_pretrain.svg"));
+  EXPECT_THAT(names, testing::UnorderedElementsAre("report.md", "report.html", "scores.csv", "statistics.csv", "seeds.csv", "curves.csv",
+                                                   "curves_1_finetune.svg", "curves_1_pretrain.svg"));
   for (const std::string& name : names) EXPECT_GT(std::filesystem::file_size(folder / name), 100u) << name;
   EXPECT_THAT(read_file(folder / "report.html"), HasSubstr("<svg"));
   EXPECT_THAT(read_file(folder / "report.md"), HasSubstr("(curves_1_finetune.svg)"));

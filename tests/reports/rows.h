@@ -13,12 +13,13 @@ namespace spt::reports::testing_rows {
 /// Hand-made rows: task `fashion` under the three arms, 5 seeds; the Transformer leads, pretraining closes about a third of its lead.
 struct Sample {
   std::vector<uint64_t> seeds = {1, 2, 3, 4, 5};
-  std::map<std::string, double> mean = {{"transformer scratch@F", 0.72},       {"transformer spt-masked@P+F", 0.78}, {"transformer scratch@(P+F)", 0.79},
-                                        {"s4d scratch@F", 0.66},               {"s4d spt-masked@P+F", 0.75},         {"s4d scratch@(P+F)", 0.74},
-                                        {"linear scratch@F", 0.61}};
+  std::map<std::string, double> mean = {
+      {"transformer scratch@F", 0.72}, {"transformer spt-masked@P+F", 0.78}, {"transformer scratch@(P+F)", 0.79}, {"s4d scratch@F", 0.66},
+      {"s4d spt-masked@P+F", 0.75},    {"s4d scratch@(P+F)", 0.74},          {"linear scratch@F", 0.61}};
 };
 
-inline results::ResultRow sample_row(const Sample& sample, const std::string& architecture, const std::string& arm, const std::string& kind, uint64_t seed) {
+inline results::ResultRow sample_row(const Sample& sample, const std::string& architecture, const std::string& arm, const std::string& kind,
+                                     uint64_t seed) {
   results::ResultRow row;
   row.task = "fashion";
   row.architecture = architecture;
@@ -35,7 +36,8 @@ inline results::ResultRow sample_row(const Sample& sample, const std::string& ar
   row.unit = "fraction";
   const double s = static_cast<double>(seed);
   // a part that seeds share, and a part of their own
-  row.test = sample.mean.at(architecture + " " + arm) + 0.01 * std::sin(s) + 0.008 * std::sin(s * s * static_cast<double>(arm.size() + 3 * architecture.size()));
+  row.test = sample.mean.at(architecture + " " + arm) + 0.01 * std::sin(s) +
+             0.008 * std::sin(s * s * static_cast<double>(arm.size() + 3 * architecture.size()));
   row.validation = *row.test + 0.005;
   row.last_validation = *row.test + 0.004;
   row.chance = row.majority = 0.1;
@@ -100,7 +102,9 @@ inline void add_curves(ReportInput& input, int64_t evaluations) {
       for (const char* split : {"validation", "train"}) {
         const double value = 0.1 + (end - 0.1) * progress + (split[0] == 't' ? 0.06 * progress : 0);
         input.curves.push_back({row.job_key, row.job_key, "finetune", split, "accuracy", k * steps / evaluations, value});
-        if (row.arm_kind == "spt") input.curves.push_back({row.job_key, row.pretrain_key, "pretrain", split, "loss", k * 3 * steps / evaluations, 1.2 - 0.9 * progress});
+        if (row.arm_kind == "spt")
+          input.curves.push_back(
+              {row.job_key, row.pretrain_key, "pretrain", split, "loss", k * 3 * steps / evaluations, 1.2 - 0.9 * progress});
       }
     }
   }

@@ -174,9 +174,9 @@ TEST(AtChance, IsWithinThreeBinomialErrorsOfTheMajorityRate) {
 }
 
 TEST(AtChance, ComparesErrorsAndUnboundedMetricsWithTheTrivialBaseline) {
-  EXPECT_TRUE(at_chance(0.0, 0.0, 500, true));    // R2 of the mean predictor
+  EXPECT_TRUE(at_chance(0.0, 0.0, 500, true));  // R2 of the mean predictor
   EXPECT_FALSE(at_chance(0.01, 0.0, 500, true));
-  EXPECT_TRUE(at_chance(2.1, 2.0, 500, false));   // squared error
+  EXPECT_TRUE(at_chance(2.1, 2.0, 500, false));  // squared error
   EXPECT_FALSE(at_chance(1.9, 2.0, 500, false));
 }
 
