@@ -17,7 +17,8 @@ namespace spt::models {
 enum class ParameterRole { kMatrix, kBias, kNorm, kEmbedding, kPosition, kStateA, kStateB, kStateC, kStateD, kStateDt };
 
 /// Floating-point operations of a forward pass over a batch of B: fixed + per_example * B. Convention: 2 per multiply-add, causal attention
-/// half, real FFT 2.5 n log2 n, complex 5 n log2 n, element-wise 0 (backward costs twice the forward; not in here).
+/// half, real FFT 2.5 n log2 n, complex 5 n log2 n, element-wise 0 (backward costs twice the forward; not in here). B counts rows of the
+/// input, except under a retrieval head, where it counts pairs of rows.
 struct Flops {
   double fixed = 0;
   double per_example = 0;
@@ -61,6 +62,7 @@ struct HeadSpec {
   std::string hidden = "none";  ///< none | relu (pooled)
   int64_t outputs = 0;
   bool use_lengths = true;      ///< cut each row to its length before pooling
+  double share = 1;             ///< expected share of the positions that a sequence head is applied to; for FLOPs alone
 };
 
 struct ModelSpec {
