@@ -3,7 +3,11 @@
 #include "models/architecture.h"
 
 // One line an architecture, sorted: declares `Architecture <name>();` of models/<name>.cpp and lists it.
-#define SPT_ARCHITECTURES(X)
+#define SPT_ARCHITECTURES(X) \
+  X(gru)                     \
+  X(linear)                  \
+  X(s4d)                     \
+  X(transformer)
 
 namespace spt::models {
 

@@ -1,0 +1,91 @@
+#include "models/kernels/selftest.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "harness/base/error.h"
+#include "models/kernels/long_convolution.h"
+#include "models/kernels/s4d_kernel.h"
+
+namespace spt::models {
+namespace {
+
+constexpr double kTolerance64 = 1e-9, kTolerance32 = 2e-4, kToleranceGradient = 1e-5;
+
+struct Kernel {
+  std::string name;
+  std::vector<at::Tensor> inputs;  ///< float64, CPU
+  std::function<at::Tensor(const std::vector<at::Tensor>&)> fast, slow;
+};
+
+double relative_error(const at::Tensor& got, const at::Tensor& want) {
+  const at::Tensor a = got.detach().to(torch::kCPU, torch::kFloat64);
+  return (a - want).abs().max().item<double>() / std::max(1.0, want.abs().max().item<double>());
+}
+
+std::vector<at::Tensor> moved(const std::vector<at::Tensor>& inputs, const at::Device& device, at::ScalarType dtype) {
+  std::vector<at::Tensor> result;
+  for (const at::Tensor& input : inputs) result.push_back(input.to(device, dtype).detach().requires_grad_());
+  return result;
+}
+
+/// d/de sum(slow(inputs + e direction) * cotangent) against the sum of gradient * direction of the fast one.
+double gradient_error(const Kernel& kernel, const at::Device& device, const at::Generator& generator) {
+  const std::vector<at::Tensor> leaves = moved(kernel.inputs, device, torch::kFloat64);
+  const at::Tensor y = kernel.fast(leaves);
+  const at::Tensor cotangent = torch::empty(y.sizes(), torch::kFloat64).normal_(0, 1, generator);
+  (y * cotangent.to(device)).sum().backward();
+  constexpr double kStep = 1e-6;
+  std::vector<at::Tensor> ahead, behind;
+  double expected = 0;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    const at::Tensor direction = torch::empty(kernel.inputs[i].sizes(), torch::kFloat64).normal_(0, 1, generator);
+    ahead.push_back(kernel.inputs[i] + kStep * direction);
+    behind.push_back(kernel.inputs[i] - kStep * direction);
+    expected += (leaves[i].grad().cpu() * direction).sum().item<double>();
+  }
+  const double measured = ((kernel.slow(ahead) - kernel.slow(behind)) * cotangent).sum().item<double>() / (2 * kStep);
+  return std::abs(measured - expected) / std::max(1.0, std::abs(expected));
+}
+
+Kernel convolution_test(int64_t directions, int64_t length, int64_t taps, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  return {fmt::format("long_convolution {} L={} taps={}", directions == 1 ? "causal" : "bidirectional", length, taps),
+          {normal({2, length, 3}), normal({directions, 3, taps})},
+          [](const std::vector<at::Tensor>& in) { return long_convolution(in[0], in[1]); },
+          [](const std::vector<at::Tensor>& in) { return long_convolution_naive(in[0], in[1]); }};
+}
+
+Kernel s4d_test(bool bilinear, int64_t directions, int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  const int64_t H = 4, copies = 2, pairs = 3;
+  const auto parameters = [bilinear](const std::vector<at::Tensor>& in) { return S4dParameters{in[0], in[1], in[2], in[3], in[4], bilinear}; };
+  return {fmt::format("s4d_kernel {} {} L={}", bilinear ? "bilinear" : "zoh", directions == 1 ? "causal" : "bidirectional", length),
+          {normal({H}) * 0.5 - 4, normal({copies, pairs}) * 0.3 - 0.7, normal({copies, pairs}) * 5, normal({copies, pairs, 2}), normal({directions, H, pairs, 2})},
+          [=](const std::vector<at::Tensor>& in) { return s4d_kernel(parameters(in), length); },
+          [=](const std::vector<at::Tensor>& in) { return s4d_kernel_naive(parameters(in), length); }};
+}
+
+}  // namespace
+
+std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
+  const auto generator = at::make_generator<at::CPUGeneratorImpl>(20231002);
+  const std::vector<Kernel> kernels = {
+      convolution_test(1, 33, 33, generator), convolution_test(2, 64, 64, generator), convolution_test(2, 40, 17, generator),
+      s4d_test(true, 2, 64, generator),       s4d_test(true, 1, 35, generator),       s4d_test(false, 2, 33, generator),
+      s4d_test(false, 1, 100, generator)};
+  std::vector<KernelCheck> checks;
+  const auto add = [&](const std::string& name, double error, double tolerance) { checks.push_back({name, error, tolerance, error <= tolerance}); };
+  for (const Kernel& kernel : kernels) {
+    const at::Tensor want = kernel.slow(kernel.inputs);
+    add(kernel.name + " float64", relative_error(kernel.fast(moved(kernel.inputs, device, torch::kFloat64)), want), kTolerance64);
+    add(kernel.name + " float32", relative_error(kernel.fast(moved(kernel.inputs, device, torch::kFloat32)), want), kTolerance32);
+    add(kernel.name + " gradient", gradient_error(kernel, device, generator), kToleranceGradient);
+  }
+  return checks;
+}
+
+}  // namespace spt::models

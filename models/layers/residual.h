@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "models/layers/norm.h"
+
+namespace spt::models {
+
+/// Dropout of single elements, from the global generator (the trainer seeds it before each step).
+at::Tensor drop(const at::Tensor& x, double probability, bool training);
+
+/// Where a block's norm stands: pre: x + drop(f(norm(x))); post: norm(x + drop(f(x))).
+struct ResidualOptions {
+  bool pre = true;
+  double dropout = 0;
+};
+
+template <class Block>
+at::Tensor residual(const at::Tensor& x, const at::Tensor& real, Norm& norm, const ResidualOptions& options, Block&& block) {
+  if (options.pre) return x + drop(block(norm.forward(x, real)), options.dropout, norm.is_training());
+  return norm.forward(x + drop(block(x), options.dropout, norm.is_training()), real);
+}
+
+}  // namespace spt::models
