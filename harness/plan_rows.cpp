@@ -64,6 +64,10 @@ results::PlannedJob planned_job(const Plan& plan, const PlanCell& cell, size_t s
   for (const size_t stage : cell.stages) job.stages.push_back(plan.stages[stage + seed].key);
   for (const StageCost& cost : cell.costs) job.flops += cost.flops;
   job.match_cost = cell.match_cost;
+  const TaskAnswer& task = plan.tasks[cell.task];
+  job.metric = task.metric;
+  job.unit = task.unit;
+  job.higher_is_better = task.higher_is_better;
   return job;
 }
 
