@@ -1,29 +1,123 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <ostream>
 
 #include "harness/base/error.h"
 #include "harness/cli/cli.h"
+#include "harness/matrix.h"
+#include "harness/worker_client.h"
 
 namespace spt::cli {
 namespace {
 
 struct ListFlags {
-  std::string kind, name;
+  std::string kind, name, worker;
   bool show = false;
 };
 
+const std::vector<std::string> kKinds = {"architectures", "tasks", "protocols", "matrices"};
+
+void print_title(Context& context, const std::string& title) { context.out << title << '\n'; }
+
+void print_row(Context& context, const std::string& name, const std::string& text) { context.out << fmt::format("  {:<14}  {}\n", name, text); }
+
+std::string range_text(const OptionInfo& info) {
+  std::string text;
+  if (!info.choices.empty()) text = fmt::format("one of {}", fmt::join(info.choices, ", "));
+  else if (info.min && info.max) text = fmt::format("{} to {}", *info.min, *info.max);
+  else if (info.min) text = fmt::format("at least {}", *info.min);
+  else if (info.max) text = fmt::format("at most {}", *info.max);
+  if (!info.unit.empty()) text += (text.empty() ? "" : ", ") + info.unit;
+  return text;
+}
+
+void print_options(Context& context, const std::vector<OptionSchema>& options) {
+  context.out << (options.empty() ? "options: none\n" : "options\n");
+  for (const OptionSchema& option : options) {
+    const std::string range = range_text(option.info);
+    context.out << fmt::format("  {:<20} = {:<12} {}{}\n", option.name, to_text(option.default_value), option.info.effect, range.empty() ? "" : " (" + range + ")");
+  }
+}
+
+std::string options_text(const OptionMap& options) {
+  std::vector<std::string> parts;
+  for (const auto& [name, value] : options) parts.push_back(fmt::format("{} = {}", name, to_text(value)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+template <class Entry>
+void print_head(Context& context, const Entry& entry) {
+  context.out << fmt::format("{} (version {}): {}\nsource: {}\n", entry.name, entry.version, entry.summary, entry.source);
+}
+
+void print_more(Context& context, const ArchitectureEntry& entry) {
+  if (entry.trivial) context.out << "a baseline: every table shows it\n";
+  context.out << "causal: " << (entry.causal.empty() ? "it cannot be" : options_text(entry.causal)) << '\n';
+  for (const auto& [name, options] : entry.sizes) context.out << fmt::format("size {:<5} {}\n", name, options_text(options));
+}
+void print_more(Context&, const TaskEntry&) {}
+void print_more(Context& context, const ProtocolEntry& entry) {
+  std::vector<std::string> stages;
+  for (const StageEntry& stage : entry.stages) stages.push_back(fmt::format("{} ({})", stage.name, stage.objective));
+  context.out << fmt::format("stages: {}\n", fmt::join(stages, ", then "));
+}
+
+template <class Entry>
+void list_entries(const std::vector<Entry>& entries, const std::string& kind, const std::string& name, Context& context) {
+  if (name.empty()) {
+    print_title(context, kind);
+    for (const Entry& entry : entries) print_row(context, entry.name, entry.summary);
+    return;
+  }
+  std::vector<std::string> known;
+  for (const Entry& entry : entries) {
+    known.push_back(entry.name);
+    if (entry.name != name) continue;
+    print_head(context, entry);
+    print_more(context, entry);
+    print_options(context, entry.options);
+    return;
+  }
+  throw Error("{}", unknown_name(kind, name, known));
+}
+
 void list_matrices(const ListFlags& flags, Context& context) {
   if (flags.name.empty()) {
-    context.out << "matrices\n";
-    for (const auto& [name, text] : matrix_files()) context.out << "  " << name << "\n";
-  } else {
-    context.out << matrix_text(flags.name).text;
+    print_title(context, "matrices");
+    for (const auto& [name, text] : matrix_files()) {
+      const Matrix matrix = parse_matrix(text, std::string(name) + ".toml");
+      print_row(context, std::string(name), fmt::format("{} architectures, {} tasks, {} protocols, {} seeds ({})", matrix.architectures.size(), matrix.tasks.size(),
+                                                       matrix.protocols.size(), matrix.seeds.size(), matrix.profile));
+    }
+    return;
+  }
+  const MatrixText matrix = matrix_text(flags.name);
+  if (flags.show) context.out << matrix.text;
+  else {
+    const Matrix parsed = parse_matrix(matrix.text, matrix.file);
+    const auto row = [&](const char* title, const std::vector<MatrixComponent>& components) {
+      std::vector<std::string> labels;
+      for (const MatrixComponent& component : components) labels.push_back(component.label);
+      print_row(context, title, fmt::format("{}", fmt::join(labels, ", ")));
+    };
+    print_title(context, fmt::format("{} ({}), seeds {}; --show prints the file", parsed.name, parsed.profile, fmt::join(parsed.seeds, ", ")));
+    row("architectures", parsed.architectures);
+    row("tasks", parsed.tasks);
+    row("protocols", parsed.protocols);
   }
 }
 
 void list(const ListFlags& flags, Context& context) {
-  list_matrices(flags, context);
+  if (!flags.kind.empty() && std::find(kKinds.begin(), kKinds.end(), flags.kind) == kKinds.end()) throw Error("{}", unknown_name("list", flags.kind, kKinds));
+  const auto wanted = [&](const char* kind) { return flags.kind.empty() || flags.kind == kind; };
+  if (flags.kind != "matrices") {
+    const Catalog catalog = make_worker_client({worker_program(flags.worker), default_cache()})->catalog();
+    if (wanted("architectures")) list_entries(catalog.architectures, "architectures", flags.name, context);
+    if (wanted("tasks")) list_entries(catalog.tasks, "tasks", flags.name, context);
+    if (wanted("protocols")) list_entries(catalog.protocols, "protocols", flags.name, context);
+  }
+  if (wanted("matrices")) list_matrices(flags, context);
 }
 
 }  // namespace
@@ -31,9 +125,10 @@ void list(const ListFlags& flags, Context& context) {
 void add_list(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("list", "What there is: architectures, tasks, protocols, matrices");
   const auto flags = std::make_shared<ListFlags>();
-  verb->add_option("kind", flags->kind, "architectures | tasks | protocols | matrices");
-  verb->add_option("name", flags->name, "one of them, with its options");
-  verb->add_flag("--show", flags->show, "print the text of a matrix");
+  verb->add_option("kind", flags->kind, "architectures | tasks | protocols | matrices; all where it is left out");
+  verb->add_option("name", flags->name, "one of them, with its options and source");
+  verb->add_flag("--show", flags->show, "print the file of a matrix");
+  verb->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this program)");
   verb->callback([flags, &context] { list(*flags, context); });
 }
 
