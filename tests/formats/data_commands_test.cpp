@@ -49,6 +49,16 @@ TEST(VerifyData, RecordsAPartialSetForPlanning) {
   EXPECT_EQ(record->files.size(), 2u);
 }
 
+TEST(VerifyData, AReadOnlyRootIsLeftAlone) {
+  const TemporaryFolder root;
+  root.write("cifar10/test_batch.bin", one_cifar_image());
+  using std::filesystem::perms;
+  std::filesystem::permissions(root.path, perms::owner_read | perms::owner_exec);
+  EXPECT_THAT(said([&](const LineSink& say) { verify_data(root.path, {"image"}, say); }), HasSubstr("not recorded"));
+  std::filesystem::permissions(root.path, perms::owner_all);
+  EXPECT_FALSE(std::filesystem::exists(root.path / "image"));
+}
+
 TEST(VerifyData, AbsentDataAreNotWhole) {
   const TemporaryFolder root;
   for (const std::string task : {"image", "listops", "text"}) {
