@@ -44,6 +44,7 @@ Database::Database(const std::filesystem::path& file, bool read_only, int busy_t
     if (version() > newest)
       throw Error("database '{}' has schema version {}; this program knows up to {}: use a newer spt-bench", file_.string(), version(), newest);
     if (version() < newest) throw Error("database '{}' has the old schema version {}; spt-bench run brings it to {}", file_.string(), version(), newest);
+    database_->exec("PRAGMA cache_size = -65536");  // 64 MB at most: keys are hashes, so their index is touched everywhere
     if (read_only) return;
     set_journal_mode(busy_timeout_ms);
     database_->exec("PRAGMA foreign_keys = ON");
