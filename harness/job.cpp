@@ -63,7 +63,13 @@ uint64_t seed_from_json(const json& value, const std::string& where, std::string
 // Keys are spelled by appending, not through a JSON value: a plan has ten thousands of cells. A test compares the text with canonical().
 void append_string(std::string& text, std::string_view value) {
   const bool plain = std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c < 127 && c != '"' && c != '\\'; });
-  text += plain ? fmt::format("\"{}\"", value) : canonical(json(value));
+  if (!plain) {
+    text += canonical(json(value));
+    return;
+  }
+  text += '"';
+  text += value;
+  text += '"';
 }
 
 void append_value(std::string& text, const OptionValue& value) {

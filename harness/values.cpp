@@ -193,7 +193,10 @@ Settings TrainValues::settings(const MatrixComponent& architecture, const Matrix
 TrainOptions TrainValues::train(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol, const std::string& stage,
                                 Origins* origins) const {
   const Settings given = settings(architecture, task, protocol, stage);
-  const auto train = read_options<TrainOptions>(values(given), fmt::format("stage {}", stage));
+  TrainOptions train;
+  TrainOptions::visit(train, [&](const char* name, auto& field, const OptionInfo&) {  // each was checked where it was read
+    if (const auto found = given.find(name); found != given.end()) field = std::get<std::remove_reference_t<decltype(field)>>(found->second.value);
+  });
   add_origins(origins, fmt::format("stage.{}.", stage), write_options(train), places(given));
   return train;
 }

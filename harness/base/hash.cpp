@@ -21,7 +21,15 @@ Digest digest_of(std::string_view bytes) {
   return digest;
 }
 
-std::string to_hex(const Digest& digest) { return fmt::format("{:02x}", fmt::join(digest, "")); }
+std::string to_hex(const Digest& digest) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(2 * digest.size(), '0');
+  for (size_t i = 0; i < digest.size(); ++i) {
+    text[2 * i] = kDigits[digest[i] >> 4];
+    text[2 * i + 1] = kDigits[digest[i] & 15];
+  }
+  return text;
+}
 
 }  // namespace
 
