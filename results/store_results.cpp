@@ -54,9 +54,12 @@ std::map<int64_t, JobTotals> read_totals(Database& database, const std::string& 
 }
 
 // The attempt is the one with the result, else the latest: a failed job still says its sizes and machine.
+// A job that is blocked because its pretraining diverged has an outcome: its method diverged.
 constexpr const char* kResultsSql = R"sql(
     SELECT label.job, last.key, label.name, label.task, label.architecture, label.protocol, label.arm, label.arm_kind, label.pairs_with, job.seed, label.trivial,
-      job_state.state, iif(last.status = 'blocked', last.blocked, coalesce(attempt.message, '')), label.metric, label.unit, label.higher_is_better,
+      iif(job_state.state = 'blocked' AND EXISTS (SELECT 1 FROM job_stage JOIN stage ON stage.id = job_stage.stage
+                                                  WHERE job_stage.job = label.job AND stage.status = 'diverged'), 'diverged', job_state.state),
+      iif(last.status = 'blocked', last.blocked, coalesce(attempt.message, '')), label.metric, label.unit, label.higher_is_better,
       test.step, test.value, validation.step, validation.value, final.step, final.value,
       attempt.chance, attempt.majority, attempt.train_size, attempt.validation_size, attempt.test_size, attempt.partial_data, attempt.not_converged,
       attempt.parameters, attempt.parameters_body, attempt.device_kind, attempt.device_model, attempt.libtorch, attempt.cpu_capability, attempt.build_id,

@@ -11,6 +11,14 @@ namespace CLI {
 class App;
 }
 
+namespace spt::results {
+class Store;
+struct MatrixRow;
+}  // namespace spt::results
+namespace spt::reports {
+struct ReportOptions;
+}
+
 namespace spt::cli {
 
 /// What a verb has beside its flags; tests give streams of their own.
@@ -24,6 +32,9 @@ struct Context {
 void add_data(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_report(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_status(CLI::App& app, Context& context);
 
 /// Parses and runs one command line (without the program's name). Answers the exit code; every Error ends here, as a message on `err`.
 int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostream& err);
@@ -41,5 +52,9 @@ const std::vector<std::pair<std::string_view, std::string_view>>& matrix_files()
 
 /// Flag --data, else the environment's SPT_DATA, else ./data.
 std::filesystem::path data_root(const std::string& flag);
+
+/// The report of one matrix: on the terminal, and as files where `folder` is not empty.
+void print_report(const results::Store& store, const results::MatrixRow& matrix, const reports::ReportOptions& options,
+                  const std::filesystem::path& folder, Context& context);
 
 }  // namespace spt::cli

@@ -444,6 +444,21 @@ TEST(StoreStatus, CountsFailuresByClass) {
   EXPECT_THAT(counts.failed, UnorderedElementsAre(Pair("blocked", 2), Pair("oom", 1)));
 }
 
+TEST(StoreResults, OfAJobWhosePretrainingDivergedAreAnOutcome) {
+  Store store(":memory:", Store::Mode::kReadWrite);
+  record_sample(store);
+  store.fail_attempt("pre", 1, Failure::kDiverged, "nan", "");
+  store.block("fine", "pre diverged");
+  const auto status_of = [&](const std::string& key) {
+    for (const ResultRow& row : store.results(store.matrices().at(0).id))
+      if (row.job_key == key) return row.status;
+    return std::string("no row");
+  };
+  EXPECT_EQ(status_of("fine"), "diverged");
+  store.fail_attempt("pre", 1, Failure::kTimeout, "slow", "");
+  EXPECT_EQ(status_of("fine"), "blocked");
+}
+
 TEST(StoreIntegrity, OfAFreshDatabaseIsSound) {
   Store store(":memory:", Store::Mode::kReadWrite);
   record_sample(store);

@@ -1,0 +1,52 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include "harness/base/error.h"
+#include "harness/cli/cli.h"
+#include "results/store.h"
+
+namespace spt::cli {
+namespace {
+
+struct StatusFlags {
+  std::string db = "spt-bench.db";
+  bool failures = false;
+};
+
+void print_counts(std::ostream& out, const std::string& name, const results::StatusCounts& counts) {
+  out << fmt::format("{}: {} jobs, {} done, {} running, {} to run", name, counts.jobs, counts.done, counts.running, counts.planned);
+  std::vector<std::pair<std::string, int64_t>> failed(counts.failed.begin(), counts.failed.end());
+  std::sort(failed.begin(), failed.end());
+  for (const auto& [failure, count] : failed) out << fmt::format(", {} {}", count, failure);
+  out << '\n';
+}
+
+void print_failures(std::ostream& out, const results::Store& store, const results::MatrixRow& matrix) {
+  for (const results::ResultRow& row : store.results(matrix.id))
+    if (results::failure_from_name(row.status)) out << fmt::format("  {} {}: {}\n", row.status, row.name, row.failure_message);
+}
+
+void status(const StatusFlags& flags, Context& context) {
+  if (!std::filesystem::exists(flags.db)) throw Error("--db '{}': there is no such database; `spt-bench run` makes one", flags.db);
+  const results::Store store(flags.db, results::Store::Mode::kReadOnly);
+  for (const results::MatrixRow& matrix : store.matrices()) {
+    const results::StatusCounts counts = store.status(matrix.id);
+    print_counts(context.out, matrix.name, counts);
+    if (flags.failures) print_failures(context.out, store, matrix);
+    if (counts.done < counts.jobs) context.exit_code = 1;
+  }
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("status", "Jobs done, running and failed by class, for each matrix; exit code 1 while any is not done");
+  const auto flags = std::make_shared<StatusFlags>();
+  verb->add_option("--db", flags->db, "database file")->capture_default_str();
+  verb->add_flag("--failures", flags->failures, "name each failed job and why");
+  verb->callback([flags, &context] { status(*flags, context); });
+}
+
+}  // namespace spt::cli
