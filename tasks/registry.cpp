@@ -5,7 +5,9 @@
 // One line a task, sorted: declares `Task <name>();` of tasks/<name>.cpp and lists it.
 #define SPT_TASKS(X) \
   X(fashion)         \
-  X(image)
+  X(image)           \
+  X(listops)         \
+  X(text)
 
 namespace spt::tasks {
 

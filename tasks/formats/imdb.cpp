@@ -131,4 +131,11 @@ std::optional<std::filesystem::path> find_imdb(const std::filesystem::path& data
   return std::nullopt;
 }
 
+std::string how_to_get_imdb(const std::filesystem::path& data_root) {
+  return fmt::format(
+      "Put the unpacked folder at '{0}/imdb/aclImdb' or the archive at '{0}/imdb/aclImdb_v1.tar.gz' "
+      "(https://ai.stanford.edu/~amaas/data/sentiment/), or name another data root with --data",
+      data_root.string());
+}
+
 }  // namespace spt::formats

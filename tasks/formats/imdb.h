@@ -43,6 +43,9 @@ ImdbData read_imdb_archive(const std::filesystem::path& archive);
 /// The data below a data root: imdb/aclImdb or aclImdb, else an archive there or in imdb/. Nothing if there is none.
 std::optional<std::filesystem::path> find_imdb(const std::filesystem::path& data_root);
 
+/// What to do when there is none: a sentence that names the places.
+std::string how_to_get_imdb(const std::filesystem::path& data_root);
+
 /// What find_imdb() finds; an archive's content is kept in `<data root>/cache/`, because decompressing it takes seconds.
 ///
 /// The cache is keyed by the archive's SHA-256, written atomically, checked against a SHA-256 of its own, and made again if it is damaged.

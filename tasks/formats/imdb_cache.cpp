@@ -107,12 +107,7 @@ std::filesystem::path imdb_cache_file(const std::filesystem::path& data_root, st
 
 ImdbData load_imdb(const std::filesystem::path& data_root) {
   const auto found = find_imdb(data_root);
-  if (!found) {
-    throw DataError(
-        "there are no IMDb reviews below '{0}'; put the unpacked folder at '{0}/imdb/aclImdb' or the archive at "
-        "'{0}/imdb/aclImdb_v1.tar.gz' (https://ai.stanford.edu/~amaas/data/sentiment/), or name another data root with --data; spt-bench data list shows what is there",
-        data_root.string());
-  }
+  if (!found) throw DataError("there are no IMDb reviews below '{}'. {}", data_root.string(), how_to_get_imdb(data_root));
   if (std::filesystem::is_directory(*found)) return read_imdb_folder(*found);
   const std::filesystem::path cache = imdb_cache_file(data_root, sha256_file(*found));
   if (auto data = read_cache(cache)) return std::move(*data);
