@@ -19,7 +19,7 @@ std::string large_matrix(int64_t architectures, int64_t tasks) {
 
 void plan_jobs(benchmark::State& state) {
   const std::string text = large_matrix(state.range(0), state.range(1));
-  testing::FakeWorker worker;
+  testing_catalog::FakeWorker worker;
   size_t jobs = 0;
   for (auto _ : state) {
     worker.asked_models.clear();

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const std::filesystem::path kCases = std::filesystem::path(SPT_TEST_DATA) / ".." / "reference" / "cases";
+const std::filesystem::path kTokenizerCases = std::filesystem::path(SPT_TEST_DATA) / ".." / "reference" / "cases";
 
 std::vector<std::vector<int64_t>> rows_of(const RawTensor& tensor) {
   std::vector<std::vector<int64_t>> rows(tensor.shape[0], std::vector<int64_t>(tensor.shape[1]));
@@ -34,7 +34,7 @@ std::vector<std::string> characters(const std::string& text) {
 /// Vocabulary, ids (padded with `<pad>`) and lengths of a published tokenizer case.
 void expect_case(const std::string& name, const std::vector<std::vector<std::string>>& train,
                  const std::vector<std::vector<std::string>>& texts, int64_t min_count) {
-  const auto json = parse_json(read_file(kCases / name / "case.json"), name);
+  const auto json = parse_json(read_file(kTokenizerCases / name / "case.json"), name);
   const int64_t max_length = json.at("options").at("l_max");
   std::map<std::string, int64_t> counts;
   for (const auto& tokens : train) {
@@ -42,7 +42,7 @@ void expect_case(const std::string& name, const std::vector<std::vector<std::str
   }
   const Vocabulary vocabulary = Vocabulary::from_counts(counts, min_count);
   EXPECT_EQ(vocabulary.tokens(), json.at("vocabulary").get<std::vector<std::string>>());
-  const auto rows = rows_of(read_safetensors(kCases / name / "case.safetensors").tensors.at("output.ids"));
+  const auto rows = rows_of(read_safetensors(kTokenizerCases / name / "case.safetensors").tensors.at("output.ids"));
   ASSERT_EQ(rows.size(), texts.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     std::vector<int64_t> ids = vocabulary.encode(texts[i], max_length);
@@ -52,14 +52,14 @@ void expect_case(const std::string& name, const std::vector<std::vector<std::str
 }
 
 TEST(ListopsTokens, EqualPublishedCase) {
-  const auto json = parse_json(read_file(kCases / "tokenizer_listops" / "case.json"), "tokenizer_listops");
+  const auto json = parse_json(read_file(kTokenizerCases / "tokenizer_listops" / "case.json"), "tokenizer_listops");
   std::vector<std::vector<std::string>> lines;
   for (const std::string line : json.at("lines")) lines.push_back(listops_tokens(line.substr(line.find('\t') + 1)));
   expect_case("tokenizer_listops", lines, lines, 1);
 }
 
 TEST(CodePoints, EqualPublishedCase) {
-  const auto json = parse_json(read_file(kCases / "tokenizer_text" / "case.json"), "tokenizer_text");
+  const auto json = parse_json(read_file(kTokenizerCases / "tokenizer_text" / "case.json"), "tokenizer_text");
   std::vector<std::vector<std::string>> train, texts;
   for (const std::string text : json.at("train_texts")) train.push_back(characters(text));
   for (const std::string text : json.at("texts")) texts.push_back(characters(text));

@@ -5,7 +5,7 @@
 
 #include "harness/worker_client.h"
 
-namespace spt::testing {
+namespace spt::testing_catalog {
 
 /// Answers from formulas, without a worker: tokens a step = batch x 10; FLOPs a step = batch x 1000, pretraining twice that.
 class FakeWorker final : public WorkerClient {
@@ -73,4 +73,4 @@ class FakeWorker final : public WorkerClient {
   }
 };
 
-}  // namespace spt::testing
+}  // namespace spt::testing_catalog

@@ -15,9 +15,9 @@
 namespace spt {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using testing::FakeWorker;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing_catalog::FakeWorker;
 
 // One architecture, one task, three arms; what a test wants differs in the replacements.
 struct Parts {

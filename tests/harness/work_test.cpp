@@ -10,10 +10,10 @@
 namespace spt {
 namespace {
 
-using ::testing::ElementsAre;
-using testing::FakeWorker;
+using testing::ElementsAre;
+using testing_catalog::FakeWorker;
 
-class WorkTest : public ::testing::Test {
+class WorkTest : public testing::Test {
  protected:
   // Stages of the one seed: scratch 0, pretraining 1, fine-tuning 2, matched 3, majority 4.
   WorkTest() {
