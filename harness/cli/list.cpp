@@ -79,7 +79,7 @@ void list_entries(const std::vector<Entry>& entries, const std::string& kind, co
     print_options(context, entry.options);
     return;
   }
-  throw Error("{}", unknown_name(kind, name, known));
+  throw Error("{}", unknown_name(kind.substr(0, kind.size() - 1), name, known));
 }
 
 void list_matrices(const ListFlags& flags, Context& context) {

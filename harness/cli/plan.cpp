@@ -62,7 +62,7 @@ void print_cells(const Planned& planned, Context& context) {
     for (const StageCost& cost : cell.costs) flops += cost.flops;
     context.out << fmt::format("{:<{}}  {:>4}  {:>11}  {:>10}  {:>8}  {:>8}\n", plan.cell_name(cell), width, fmt::format("{}/{}", done, plan.matrix.seeds.size()), steps_text(cell),
                                with_prefix(static_cast<double>(plan.models[cell.costs.back().model].parameters)), with_prefix(flops),
-                               cell.residual ? fmt::format("{:.2f} %", 100 * *cell.residual) : "");
+                               cell.residual ? fmt::format("{:.2f} %", 100 * *cell.residual) : "-");
   }
 }
 

@@ -50,24 +50,24 @@ class FakeWorker final : public WorkerClient {
  private:
   static Catalog make_catalog() {
     Catalog c;
-    c.build_id = "build";
+    c.build_id = "build", c.libtorch = "2.13.0", c.compiler = "gcc";
     const OptionSchema width{"d_model", int64_t{32}, {.effect = "width", .min = 1}}, depth{"n_layers", int64_t{2}, {.effect = "depth", .min = 1}};
     const OptionSchema causal{"causal", false, {.effect = "sees the past only"}};
-    c.architectures = {{"gru", 1, "", "", {width}, {}, false, {}},
-                       {"linear", 1, "", "", {}, {}, true, {}},
-                       {"majority", 1, "", "", {}, {}, true, {}},
-                       {"s4d", 1, "", "", {width, depth, causal}, {{"causal", true}}, false, {{"100K", {{"d_model", int64_t{64}}}}}},
-                       {"transformer", 1, "", "", {width, depth, causal}, {{"causal", true}}, false, {{"100K", {{"d_model", int64_t{48}}}}}}};
+    c.architectures = {{"gru", 1, "gated recurrence", "paper G", {width}, {}, false, {}},
+                       {"linear", 1, "a linear model", "", {}, {}, true, {}},
+                       {"majority", 1, "the most frequent class", "", {}, {}, true, {}},
+                       {"s4d", 1, "a diagonal state space model", "paper S", {width, depth, causal}, {{"causal", true}}, false, {{"100K", {{"d_model", int64_t{64}}}}}},
+                       {"transformer", 1, "attention", "paper T", {width, depth, causal}, {{"causal", true}}, false, {{"100K", {{"d_model", int64_t{48}}}}}}};
     const OptionSchema patch{"patch", int64_t{1}, {.effect = "pixels a step", .min = 1}};
     const OptionSchema loss{"loss", std::string("mae"), {.effect = "loss of regression", .stage = "supervised"}};
-    c.tasks = {{"broken", 1, "", "", {}}, {"fashion", 1, "", "", {patch, loss}}, {"listops", 1, "", "", {}}};
+    c.tasks = {{"broken", 1, "", "", {}}, {"fashion", 1, "clothes", "paper F", {patch, loss}}, {"listops", 1, "", "", {}}};
     const OptionSchema ratio{"ratio", 0.0, {.effect = "share hidden", .min = 0, .max = 1}};
     const OptionSchema inputs{"pretrain_inputs", std::string("subset"), {.effect = "inputs", .choices = {"subset", "train"}}};
     const OptionSchema init{"init", std::string("default"), {.effect = "init", .choices = {"default", "normal"}}};
     c.objectives = {{"causal", 1, {}}, {"masked", 1, {ratio}}, {"supervised", 1, {}}};
-    c.protocols = {{"scratch", 1, "", "", {init}, false, {{"finetune", "supervised", {}}}},
+    c.protocols = {{"scratch", 1, "no pretraining", "", {init}, false, {{"finetune", "supervised", {}}}},
                    {"spt-causal", 1, "", "", {inputs}, true, {{"pretrain", "causal", {}}, {"finetune", "supervised", {}}}},
-                   {"spt-masked", 1, "", "", {inputs, init, ratio}, false, {{"pretrain", "masked", {{"ratio", "ratio"}}}, {"finetune", "supervised", {}}}}};
+                   {"spt-masked", 1, "fill in hidden positions", "paper P", {inputs, init, ratio}, false, {{"pretrain", "masked", {{"ratio", "ratio"}}}, {"finetune", "supervised", {}}}}};
     c.recipes = {{"s4d", "[[recipe]]\nsource = \"page 1\"\ntrain = { lr = 0.004 }\n[[recipe]]\ntask = \"listops\"\nsource = \"page 2\"\ntrain = { lr = 0.002 }\n"}};
     return c;
   }
