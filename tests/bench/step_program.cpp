@@ -15,9 +15,9 @@
 #include "protocols/objective.h"
 #include "protocols/optimizer.h"
 
+namespace spt {
 namespace {
 
-using namespace spt;
 using Clock = std::chrono::steady_clock;
 
 struct Configuration {
@@ -93,9 +93,7 @@ Result measure(const Configuration& c, const std::string& objective_name, int64_
   return result;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
+int run(int count, char** arguments) {
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);  // as the worker does
   ::mallopt(M_TRIM_THRESHOLD, 2'000'000'000);
   CLI::App app("Times one training step.");
@@ -122,4 +120,10 @@ int main(int count, char** arguments) {
                               {"ms_per_step", result.milliseconds[result.milliseconds.size() / 2]}, {"parameters", result.parameters},
                               {"loss", result.loss}, {"peak_rss_mib", usage.ru_maxrss / 1024}};
   std::cout << out.dump() << '\n';
+  return 0;
 }
+
+}  // namespace
+}  // namespace spt
+
+int main(int count, char** arguments) { return spt::run(count, arguments); }
