@@ -1,0 +1,100 @@
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <algorithm>
+#include <string_view>
+
+#include "tests/reference/handlers.h"
+
+namespace {
+
+using spt::reference::Case;
+using Handler = void (*)(Case&);
+
+constexpr const char* kUsage =
+    "usage: spt-reference-tests [--cases DIR] [--filter SUBSTRING]\n"
+    "Runs every reference case below DIR (default: the project's own) whose name contains SUBSTRING. Exit: 0 all agree, 1 a case differs or is\n"
+    "not known, 2 wrong usage.\n";
+
+/// (kind, subject) -> handler; architecture cases have the subject's own architecture.
+Handler find_handler(const Case& c) {
+  using namespace spt::reference;
+  static const std::map<std::pair<std::string, std::string>, Handler> kHandlers = {
+      {{"architecture", "s4d"}, architecture_case},
+      {{"architecture", "transformer"}, architecture_case},
+      {{"generator", "listops value"}, listops_value_case},
+      {{"generator", "lra listops generator"}, listops_statistics_case},
+      {{"head", "model"}, head_case},
+      {{"init", "s4d"}, s4d_init_case},
+      {{"kernel", "s4d"}, s4d_kernel_case},
+      {{"layer", "model.reset_parameters"}, initial_model_case},
+      {{"layer", "s4d"}, s4d_layer_case},
+      {{"preprocess", "cifar_grey"}, grey_image_case},
+      {{"preprocess", "cifar_rgb"}, rgb_image_case},
+      {{"split", "random_split"}, random_split_case},
+      {{"tokenizer", "listops"}, listops_tokenizer_case},
+      {{"tokenizer", "text"}, text_tokenizer_case},
+  };
+  const auto found = kHandlers.find({c.kind(), c.subject()});
+  if (found == kHandlers.end()) throw spt::Error("nothing handles kind '{}' with subject '{}'", c.kind(), c.subject());
+  return found->second;
+}
+
+/// One line a case: name, ok or FAILED, largest difference; then one line a failure.
+bool run_case(const std::filesystem::path& folder) {
+  std::vector<std::string> failures;
+  double worst = 0;
+  int compared = 0;
+  try {
+    Case c(folder);
+    find_handler(c)(c);
+    c.finish();
+    failures = c.failures();
+    worst = c.worst();
+    compared = c.compared();
+  } catch (const std::exception& error) {  // whatever a case does, the next one is run
+    failures.push_back(error.what());
+  }
+  fmt::print("{:<42} {:<6} {:>4} compared, largest difference {:.2e}\n", folder.filename().string(), failures.empty() ? "ok" : "FAILED", compared, worst);
+  for (const std::string& failure : failures) fmt::print("    {}\n", failure);
+  return failures.empty();
+}
+
+int run_all(const std::filesystem::path& root, const std::string& filter) {
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(root))
+    if (std::filesystem::exists(entry.path() / "case.json") && entry.path().filename().string().find(filter) != std::string::npos)
+      folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  if (folders.empty()) throw spt::Error("no case below '{}' has '{}' in its name", root.string(), filter);
+  int failed = 0;
+  for (const auto& folder : folders) failed += run_case(folder) ? 0 : 1;
+  fmt::print("{} cases, {} failed\n", folders.size(), failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::filesystem::path root = SPT_REFERENCE_CASES;
+  std::string filter;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view flag = argv[i];
+    if ((flag == "--cases" || flag == "--filter") && i + 1 < argc) {
+      if (flag == "--cases") root = argv[++i];
+      else filter = argv[++i];
+    } else {
+      fmt::print(stderr, "{}", kUsage);
+      return flag == "--help" ? 0 : 2;
+    }
+  }
+  at::set_num_threads(1);
+  try {
+    return run_all(root, filter);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "spt-reference-tests: {}\n", error.what());
+    return 1;
+  }
+}
