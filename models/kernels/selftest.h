@@ -10,7 +10,7 @@ namespace spt::models {
 /// One kernel against its slow twin.
 struct KernelCheck {
   std::string name;
-  double max_error = 0;  ///< largest |fast - slow| / max(1, largest |slow|); NaN when something was not finite
+  double max_error = 0;  ///< largest |fast - slow| / largest |slow|; NaN when something was not finite
   double tolerance = 0;
   bool ok = false;
 };

@@ -1,0 +1,103 @@
+#include <ATen/record_function.h>
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "models/architecture.h"
+
+namespace spt::models {
+namespace {
+
+double g_counted = 0;  // the callback is a plain function
+
+double product(at::IntArrayRef sizes) {
+  double n = 1;
+  for (const int64_t size : sizes) n *= static_cast<double>(size);
+  return n;
+}
+
+/// What an operator costs by definitions.md 3, from the sizes it was called with.
+double operator_flops(const at::RecordFunction& record) {
+  const std::string name = record.name();
+  const auto inputs = record.inputs();
+  const auto tensor = [&](size_t i) { return inputs[i].toTensor(); };
+  if (name == "aten::mm" || name == "aten::bmm") return 2 * product(tensor(0).sizes()) * static_cast<double>(tensor(1).size(-1));
+  if (name == "aten::addmm" || name == "aten::baddbmm") return 2 * product(tensor(1).sizes()) * static_cast<double>(tensor(2).size(-1));
+  if (name == "aten::_scaled_dot_product_flash_attention_for_cpu")
+    return 4 * product(tensor(0).sizes()) * static_cast<double>(tensor(1).size(2)) * (inputs[4].toBool() ? 0.5 : 1.0);
+  if (name == "aten::_fft_r2c" || name == "aten::_fft_c2r") {
+    const double n = static_cast<double>(name == "aten::_fft_r2c" ? tensor(0).size(-1) : inputs[3].toInt());
+    return product(tensor(0).sizes()) / static_cast<double>(tensor(0).size(-1)) * 2.5 * n * std::log2(n);
+  }
+  return 0;
+}
+
+std::unique_ptr<at::ObserverContext> count_operator(const at::RecordFunction& record) {
+  g_counted += operator_flops(record);
+  return nullptr;
+}
+
+double counted_flops(Model& model, const ModelInput& input) {
+  const torch::NoGradGuard no_grad;
+  model.eval();
+  model.forward(input);  // tables are made outside the count
+  g_counted = 0;
+  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(count_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  model.forward(input);
+  at::removeCallback(handle);
+  return g_counted;
+}
+
+void expect_counted(const std::string& name, const OptionMap& given, const HeadSpec& head, bool tokens) {
+  const Architecture& architecture = find_architecture(name);
+  constexpr int64_t kBatch = 6, kLength = 96;
+  ModelSpec spec{.options = complete(architecture.options, given, name), .input = {}, .head = head};
+  spec.input.max_length = kLength;
+  (tokens ? spec.input.vocabulary : spec.input.channels) = tokens ? 17 : 3;
+  const auto model = build_model(architecture, spec);
+  model->reset_parameters(Rng(1).stream("init"));
+  ModelInput input;
+  if (tokens) input.tokens = torch::randint(17, {kBatch, kLength}, torch::kInt64);
+  else input.values = torch::randn({kBatch, kLength, 3});
+  const Flops flops = model_flops(architecture, spec, kLength);
+  const double rows = head.kind == "retrieval" ? kBatch / 2 : kBatch;
+  const double analytic = flops.fixed + flops.per_example * rows, counted = counted_flops(*model, input);
+  EXPECT_NEAR(analytic / counted, 1, 0.02) << name << ": analytic " << analytic << ", counted " << counted;
+}
+
+const HeadSpec kClasses = {.kind = "pooled", .outputs = 10};
+
+TEST(Flops, OfTheTransformerAreThoseCounted) {
+  const OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"n_heads", int64_t{2}}, {"d_ff", int64_t{64}}};
+  OptionMap causal = size;
+  causal["causal"] = true;
+  expect_counted("transformer", size, kClasses, true);
+  expect_counted("transformer", causal, kClasses, false);
+  expect_counted("transformer", size, {.kind = "sequence", .outputs = 17}, true);
+  expect_counted("transformer", size, {.kind = "retrieval", .outputs = 2}, true);
+  expect_counted("transformer", size, {.kind = "pooled", .hidden = "relu", .outputs = 10}, false);
+}
+
+TEST(Flops, OfS4dAreThoseCounted) {
+  const OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_state", int64_t{16}}};
+  OptionMap causal = size, cut = size;
+  causal["bidirectional"] = false;
+  cut["l_max"] = int64_t{40};
+  expect_counted("s4d", size, kClasses, true);
+  expect_counted("s4d", causal, kClasses, false);
+  expect_counted("s4d", cut, {.kind = "sequence", .outputs = 3}, false);
+}
+
+TEST(Flops, OfTheGruAreThoseCounted) {
+  expect_counted("gru", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
+  expect_counted("gru", {{"n_layers", int64_t{1}}, {"d_model", int64_t{32}}, {"bidirectional", false}}, kClasses, false);
+}
+
+TEST(Flops, OfTheLinearModelAreThoseCounted) {
+  expect_counted("linear", {}, kClasses, true);
+  expect_counted("linear", {}, kClasses, false);
+}
+
+}  // namespace
+}  // namespace spt::models
