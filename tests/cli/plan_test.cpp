@@ -78,7 +78,7 @@ TEST_F(PlanCommand, ShowsJobsStagesAndTime) {
 
 TEST_F(PlanCommand, LeavesOutWhatIsDone) {
   {
-    testing::FakeWorker worker;
+    testing_catalog::FakeWorker worker;
     const Plan all = plan_matrix(parse_matrix(kMatrix, "tiny.toml"), worker, "data");
     results::Store store(folder_ / "t.db", results::Store::Mode::kReadWrite);
     std::vector<results::PlannedStage> stages;

@@ -20,7 +20,7 @@ std::string variable(const char* name) {
 }
 
 nlohmann::json answer_to(const std::string& verb, const std::string& query) {
-  spt::testing::FakeWorker worker;
+  spt::testing_catalog::FakeWorker worker;
   if (verb == "catalog") return to_json(worker.catalog());
   const nlohmann::json asked = spt::parse_json(query, "query");
   if (verb == "describe") return to_json(worker.describe(spt::describe_query_from_json(asked, "query")));
