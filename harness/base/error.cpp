@@ -27,6 +27,8 @@ std::string unknown_name(std::string_view what, std::string_view name, std::span
   });
   if (near != known.end() && edit_distance(name, *near) <= std::max<size_t>(2, near->size() / 3))
     message += fmt::format("; did you mean '{}'?", *near);
+  else
+    message += ';';
   return message + fmt::format(" known: {}", known.empty() ? "(none)" : fmt::format("{}", fmt::join(known, ", ")));
 }
 
