@@ -21,4 +21,16 @@ void random_split_case(Case& c);       ///< split / random_split
 void listops_value_case(Case& c);       ///< generator / listops value
 void listops_statistics_case(Case& c);  ///< generator / lra listops generator
 
+void supervised_case(Case& c);          ///< objective / supervised
+void masked_tokens_case(Case& c);       ///< objective / masked_tokens
+void masked_values_case(Case& c);       ///< objective / masked_values
+void masked_levels_case(Case& c);       ///< objective / masked_levels
+void causal_tokens_case(Case& c);       ///< objective / causal_tokens
+void causal_values_case(Case& c);       ///< objective / causal_values
+void causal_levels_case(Case& c);       ///< objective / causal_levels
+void metric_aggregation_case(Case& c);  ///< objective / metric_aggregation
+
+void optimizer_case(Case& c);  ///< optimizer / model
+void training_case(Case& c);   ///< training / model
+
 }  // namespace spt::reference

@@ -18,7 +18,7 @@ constexpr const char* kUsage =
     "Runs every reference case below DIR (default: the project's own) whose name contains SUBSTRING. Exit: 0 all agree, 1 a case differs or is\n"
     "not known, 2 wrong usage.\n";
 
-/// (kind, subject) -> handler; architecture cases have the subject's own architecture.
+/// (kind, subject) -> handler.
 Handler find_handler(const Case& c) {
   using namespace spt::reference;
   static const std::map<std::pair<std::string, std::string>, Handler> kHandlers = {
@@ -31,11 +31,21 @@ Handler find_handler(const Case& c) {
       {{"kernel", "s4d"}, s4d_kernel_case},
       {{"layer", "model.reset_parameters"}, initial_model_case},
       {{"layer", "s4d"}, s4d_layer_case},
+      {{"objective", "causal_levels"}, causal_levels_case},
+      {{"objective", "causal_tokens"}, causal_tokens_case},
+      {{"objective", "causal_values"}, causal_values_case},
+      {{"objective", "masked_levels"}, masked_levels_case},
+      {{"objective", "masked_tokens"}, masked_tokens_case},
+      {{"objective", "masked_values"}, masked_values_case},
+      {{"objective", "metric_aggregation"}, metric_aggregation_case},
+      {{"objective", "supervised"}, supervised_case},
+      {{"optimizer", "model"}, optimizer_case},
       {{"preprocess", "cifar_grey"}, grey_image_case},
       {{"preprocess", "cifar_rgb"}, rgb_image_case},
       {{"split", "random_split"}, random_split_case},
       {{"tokenizer", "listops"}, listops_tokenizer_case},
       {{"tokenizer", "text"}, text_tokenizer_case},
+      {{"training", "model"}, training_case},
   };
   const auto found = kHandlers.find({c.kind(), c.subject()});
   if (found == kHandlers.end()) throw spt::Error("nothing handles kind '{}' with subject '{}'", c.kind(), c.subject());
