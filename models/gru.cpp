@@ -16,14 +16,16 @@ struct GruOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     visit("n_layers", self.n_layers, OptionInfo{.effect = "stacked recurrent layers", .min = 1});
-    visit("d_model", self.d_model, OptionInfo{.effect = "width D; a bidirectional layer has D/2 units each way, so D is even then", .min = 1});
+    visit("d_model", self.d_model,
+          OptionInfo{.effect = "width D; a bidirectional layer has D/2 units each way, so D is even then", .min = 1});
     visit("bidirectional", self.bidirectional, OptionInfo{.effect = "half of the units read backwards"});
   }
 };
 
 GruOptions gru_options(const OptionMap& given) {
   const auto options = read_options<GruOptions>(given, "architecture 'gru'");
-  if (options.bidirectional && options.d_model % 2 != 0) throw Error("architecture 'gru': d_model = {} is odd; both directions share it", options.d_model);
+  if (options.bidirectional && options.d_model % 2 != 0)
+    throw Error("architecture 'gru': d_model = {} is odd; both directions share it", options.d_model);
   return options;
 }
 
@@ -66,7 +68,9 @@ Flops gru_flops(const OptionMap& given, int64_t length) {
   return {0, 2 * static_cast<double>(o.n_layers * length) * directions * 3 * (units * D + units * units)};
 }
 
-OptionMap gru_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}}; }
+OptionMap gru_size(int64_t n_layers, int64_t d_model) {
+  return {{"n_layers", n_layers}, {"d_model", d_model}};
+}
 
 }  // namespace
 
@@ -78,7 +82,11 @@ Architecture gru() {
       .source = "arXiv:1406.1078; torch::nn::GRU",
       .options = schema_of<GruOptions>(),
       .causal = {{"bidirectional", false}},
-      .sizes = {{"100K", gru_size(2, 104)}, {"300K", gru_size(2, 184)}, {"1M", gru_size(2, 336)}, {"3M", gru_size(2, 576)}, {"10M", gru_size(2, 1056)}},
+      .sizes = {{"100K", gru_size(2, 104)},
+                {"300K", gru_size(2, 184)},
+                {"1M", gru_size(2, 336)},
+                {"3M", gru_size(2, 576)},
+                {"10M", gru_size(2, 1056)}},
       .validate = [](const OptionMap& options) { gru_options(options); },
       .width = [](const OptionMap& options) { return gru_options(options).d_model; },
       .build_body = [](const OptionMap& options, const InputSpec&, double dropout) -> std::shared_ptr<Body> {

@@ -6,9 +6,11 @@
 namespace spt::models {
 namespace {
 
-/// Features of a row that a linear model reads: how often each token occurs, divided by the length; or the raw values, position by position,
-/// zero-padded to max_length.
-int64_t linear_features(const InputSpec& input) { return input.vocabulary > 0 ? input.vocabulary : input.max_length * input.channels; }
+/// Features of a row that a linear model reads: how often each token occurs, divided by the length; or the raw values, position by
+/// position, zero-padded to max_length.
+int64_t linear_features(const InputSpec& input) {
+  return input.vocabulary > 0 ? input.vocabulary : input.max_length * input.channels;
+}
 
 /// y = W features + b; a retrieval head reads the features of both documents.
 ///
@@ -56,7 +58,8 @@ class LinearModel : public Model {
 void check_linear(const ModelSpec& spec) {
   if (spec.head.kind != "pooled" && spec.head.kind != "retrieval")
     throw Error("architecture 'linear' has no output a position (head '{}'): it cannot be pretrained", spec.head.kind);
-  if (spec.input.vocabulary == 0 && spec.input.max_length <= 0) throw Error("architecture 'linear' needs the longest length of the task's rows");
+  if (spec.input.vocabulary == 0 && spec.input.max_length <= 0)
+    throw Error("architecture 'linear' needs the longest length of the task's rows");
 }
 
 }  // namespace

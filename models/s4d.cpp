@@ -67,12 +67,15 @@ S4dOptions s4d_options(const OptionMap& given) {
 Flops s4d_flops(const OptionMap& given, int64_t length) {
   const S4dOptions o = s4d_options(given);
   const int64_t taps = o.l_max > 0 ? std::min(length, o.l_max) : length;
-  const double D = static_cast<double>(o.d_model), L = static_cast<double>(length), transform = D * real_fft_flops(fft_length(length + taps));
+  const double D = static_cast<double>(o.d_model), L = static_cast<double>(length),
+               transform = D * real_fft_flops(fft_length(length + taps));
   const Flops layer = {s4d_kernel_flops(o.directions(), o.d_model, o.d_state, taps) + transform, 2 * transform + 2 * L * D * 2 * D};
   return {layer.fixed * static_cast<double>(o.n_layers), layer.per_example * static_cast<double>(o.n_layers)};
 }
 
-OptionMap s4d_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}}; }
+OptionMap s4d_size(int64_t n_layers, int64_t d_model) {
+  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}};
+}
 
 }  // namespace
 
@@ -86,9 +89,12 @@ at::Tensor s4d_initial_state(const std::string& measure, int64_t d_state) {
   const at::Tensor n = torch::arange(d_state / 2, torch::kFloat64);
   const double N = static_cast<double>(d_state);
   at::Tensor frequency;
-  if (measure == "diag-lin") frequency = std::numbers::pi * n;
-  else if (measure == "diag-inv") frequency = N / std::numbers::pi * (N / (2 * n + 1) - 1);
-  else if (measure == "diag-legs") frequency = legs_frequencies(d_state).narrow(0, 0, d_state / 2);
+  if (measure == "diag-lin")
+    frequency = std::numbers::pi * n;
+  else if (measure == "diag-inv")
+    frequency = N / std::numbers::pi * (N / (2 * n + 1) - 1);
+  else if (measure == "diag-legs")
+    frequency = legs_frequencies(d_state).narrow(0, 0, d_state / 2);
   SPT_CHECK(frequency.defined(), "no measure is named '{}'", measure);
   return torch::complex(torch::full_like(frequency, -0.5), frequency);
 }
@@ -149,7 +155,11 @@ Architecture s4d() {
       .source = "arXiv:2206.11893 eq. (4)-(6), section 4; layer as in arXiv:2310.02980 (published code: src/models/sequence/ss/s4.py)",
       .options = schema_of<S4dOptions>(),
       .causal = {{"bidirectional", false}},
-      .sizes = {{"100K", s4d_size(4, 64)}, {"300K", s4d_size(6, 104)}, {"1M", s4d_size(5, 256)}, {"3M", s4d_size(6, 448)}, {"10M", s4d_size(7, 768)}},
+      .sizes = {{"100K", s4d_size(4, 64)},
+                {"300K", s4d_size(6, 104)},
+                {"1M", s4d_size(5, 256)},
+                {"3M", s4d_size(6, 448)},
+                {"10M", s4d_size(7, 768)}},
       .validate = [](const OptionMap& options) { s4d_options(options); },
       .width = [](const OptionMap& options) { return s4d_options(options).d_model; },
       .build_body = [](const OptionMap& options, const InputSpec&, double dropout) -> std::shared_ptr<Body> {

@@ -32,7 +32,8 @@ struct S4dOptions {
     visit("n_layers", self.n_layers, OptionInfo{.effect = "layers", .min = 1});
     visit("d_model", self.d_model, OptionInfo{.effect = "width D, channels of the convolution", .min = 1});
     visit("d_state", self.d_state, OptionInfo{.effect = "state N of a channel, even: conjugate pairs count twice", .min = 2});
-    visit("n_ssm", self.n_ssm, OptionInfo{.effect = "trained state matrices, shared by the channels; 0: one a channel; must divide d_model", .min = 0});
+    visit("n_ssm", self.n_ssm,
+          OptionInfo{.effect = "trained state matrices, shared by the channels; 0: one a channel; must divide d_model", .min = 0});
     visit("bidirectional", self.bidirectional, OptionInfo{.effect = "a second kernel looks ahead"});
     visit("measure", self.measure, OptionInfo{.effect = "initial state matrix", .choices = {"diag-lin", "diag-inv", "diag-legs"}});
     visit("discretization", self.discretization, OptionInfo{.effect = "from continuous to discrete time", .choices = {"bilinear", "zoh"}});
@@ -40,7 +41,8 @@ struct S4dOptions {
     visit("dt_max", self.dt_max, OptionInfo{.effect = "largest initial step", .min = 1e-9, .unit = "positions"});
     visit("l_max", self.l_max, OptionInfo{.effect = "longest kernel; 0: as long as the input", .min = 0, .unit = "positions"});
     visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer", "batch"}});
-    visit("norm_position", self.norm_position, OptionInfo{.effect = "norm before (with a final norm) or after each layer", .choices = {"pre", "post"}});
+    visit("norm_position", self.norm_position,
+          OptionInfo{.effect = "norm before (with a final norm) or after each layer", .choices = {"pre", "post"}});
     visit("batch_statistics", self.batch_statistics,
           OptionInfo{.effect = "positions that batch norm counts: real ones, or pads too as published", .choices = {"real", "all"}});
   }
@@ -58,8 +60,8 @@ at::Tensor s4d_initial_state(const std::string& measure, int64_t d_state);
 class S4dStateSpace : public Layer {
  public:
   explicit S4dStateSpace(const S4dOptions& options);
-  at::Tensor kernel(int64_t length) const;                  ///< (directions, D, length)
-  at::Tensor forward(const at::Tensor& u) const;            ///< k * u + D u, (B, L, D)
+  at::Tensor kernel(int64_t length) const;        ///< (directions, D, length)
+  at::Tensor forward(const at::Tensor& u) const;  ///< k * u + D u, (B, L, D)
   void reset_parameters(const Stream& init, const std::string& prefix) override;
   ParameterRole role(const std::string& name) const override;
 

@@ -29,15 +29,19 @@ struct TransformerOptions {
     visit("attention", self.attention, OptionInfo{.effect = "which positions a query sees", .choices = {"full"}});
     visit("causal", self.causal, OptionInfo{.effect = "a position sees itself and earlier ones only"});
     visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer"}});
-    visit("norm_position", self.norm_position, OptionInfo{.effect = "norm before (with a final norm) or after each block", .choices = {"pre", "post"}});
+    visit("norm_position", self.norm_position,
+          OptionInfo{.effect = "norm before (with a final norm) or after each block", .choices = {"pre", "post"}});
   }
 };
 
-TransformerOptions transformer_options(const OptionMap& options) { return read_options<TransformerOptions>(options, "architecture 'transformer'"); }
+TransformerOptions transformer_options(const OptionMap& options) {
+  return read_options<TransformerOptions>(options, "architecture 'transformer'");
+}
 
 void validate_transformer(const OptionMap& given) {
   const TransformerOptions o = transformer_options(given);
-  if (o.d_model % o.n_heads != 0) throw Error("architecture 'transformer': n_heads = {} does not divide d_model = {}", o.n_heads, o.d_model);
+  if (o.d_model % o.n_heads != 0)
+    throw Error("architecture 'transformer': n_heads = {} does not divide d_model = {}", o.n_heads, o.d_model);
   if (o.position == "rotary" && (o.d_model / o.n_heads) % 2 != 0)
     throw Error("architecture 'transformer': position = \"rotary\" needs an even width of a head, not {}", o.d_model / o.n_heads);
 }

@@ -12,7 +12,9 @@ namespace spt::models {
 namespace {
 
 /// Spectrum of each feature of x (B, L, D), zero-padded to n: (B, D, n / 2 + 1).
-at::Tensor feature_spectrum(const at::Tensor& x, int64_t n) { return at::fft_rfft(x.transpose(1, 2), n); }
+at::Tensor feature_spectrum(const at::Tensor& x, int64_t n) {
+  return at::fft_rfft(x.transpose(1, 2), n);
+}
 
 /// The first `length` positions of the inverse, (B, length, D) contiguous.
 at::Tensor from_spectrum(const at::Tensor& spectrum, int64_t n, int64_t length) {
@@ -69,7 +71,9 @@ int64_t fft_length(int64_t minimum) {
   }
 }
 
-double real_fft_flops(int64_t n) { return 2.5 * static_cast<double>(n) * std::log2(static_cast<double>(n)); }
+double real_fft_flops(int64_t n) {
+  return 2.5 * static_cast<double>(n) * std::log2(static_cast<double>(n));
+}
 
 at::Tensor long_convolution(const at::Tensor& u, const at::Tensor& kernel) {
   check_convolution(u, kernel);
@@ -81,7 +85,8 @@ at::Tensor long_convolution(const at::Tensor& u, const at::Tensor& kernel) {
 
 at::Tensor long_convolution_naive(const at::Tensor& u, const at::Tensor& kernel) {
   check_convolution(u, kernel);
-  const at::Tensor input = u.detach().to(torch::kCPU, torch::kFloat64).contiguous(), taps = kernel.detach().to(torch::kCPU, torch::kFloat64).contiguous();
+  const at::Tensor input = u.detach().to(torch::kCPU, torch::kFloat64).contiguous(),
+                   taps = kernel.detach().to(torch::kCPU, torch::kFloat64).contiguous();
   at::Tensor output = torch::zeros_like(input);
   const auto x = input.accessor<double, 3>();
   const auto k = taps.accessor<double, 3>();

@@ -11,7 +11,8 @@ namespace spt::models {
 at::Tensor s4d_kernel_naive(const S4dParameters& p, int64_t length) {
   using Complex = std::complex<double>;
   const auto plain = [](const at::Tensor& t) { return t.detach().to(torch::kCPU, torch::kFloat64).contiguous(); };
-  const at::Tensor log_dt = plain(p.log_dt), log_decay = plain(p.inv_w_real), frequency = plain(p.w_imag), input = plain(p.B), readout = plain(p.C);
+  const at::Tensor log_dt = plain(p.log_dt), log_decay = plain(p.inv_w_real), frequency = plain(p.w_imag), input = plain(p.B),
+                   readout = plain(p.C);
   const auto dt_of = log_dt.accessor<double, 1>();
   const auto decay_of = log_decay.accessor<double, 2>();
   const auto frequency_of = frequency.accessor<double, 2>();

@@ -62,9 +62,12 @@ Kernel convolution_test(int64_t directions, int64_t length, int64_t taps, const 
 Kernel s4d_test(bool bilinear, int64_t directions, int64_t length, const at::Generator& generator) {
   const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
   const int64_t H = 4, copies = 2, pairs = 3;
-  const auto parameters = [bilinear](const std::vector<at::Tensor>& in) { return S4dParameters{in[0], in[1], in[2], in[3], in[4], bilinear}; };
+  const auto parameters = [bilinear](const std::vector<at::Tensor>& in) {
+    return S4dParameters{in[0], in[1], in[2], in[3], in[4], bilinear};
+  };
   return {fmt::format("s4d_kernel {} {} L={}", bilinear ? "bilinear" : "zoh", directions == 1 ? "causal" : "bidirectional", length),
-          {normal({H}) * 0.5 - 4, normal({copies, pairs}) * 0.3 - 0.7, normal({copies, pairs}) * 5, normal({copies, pairs, 2}), normal({directions, H, pairs, 2})},
+          {normal({H}) * 0.5 - 4, normal({copies, pairs}) * 0.3 - 0.7, normal({copies, pairs}) * 5, normal({copies, pairs, 2}),
+           normal({directions, H, pairs, 2})},
           [=](const std::vector<at::Tensor>& in) { return s4d_kernel(parameters(in), length); },
           [=](const std::vector<at::Tensor>& in) { return s4d_kernel_naive(parameters(in), length); }};
 }
@@ -73,12 +76,14 @@ Kernel s4d_test(bool bilinear, int64_t directions, int64_t length, const at::Gen
 
 std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(20231002);
-  const std::vector<Kernel> kernels = {
-      convolution_test(1, 33, 33, generator), convolution_test(2, 64, 64, generator), convolution_test(2, 40, 17, generator),
-      s4d_test(true, 2, 64, generator),       s4d_test(true, 1, 35, generator),       s4d_test(false, 2, 33, generator),
-      s4d_test(false, 1, 100, generator)};
+  const std::vector<Kernel> kernels = {convolution_test(1, 33, 33, generator), convolution_test(2, 64, 64, generator),
+                                       convolution_test(2, 40, 17, generator), s4d_test(true, 2, 64, generator),
+                                       s4d_test(true, 1, 35, generator),       s4d_test(false, 2, 33, generator),
+                                       s4d_test(false, 1, 100, generator)};
   std::vector<KernelCheck> checks;
-  const auto add = [&](const std::string& name, double error, double tolerance) { checks.push_back({name, error, tolerance, error <= tolerance}); };
+  const auto add = [&](const std::string& name, double error, double tolerance) {
+    checks.push_back({name, error, tolerance, error <= tolerance});
+  };
   for (const Kernel& kernel : kernels) {
     const at::Tensor want = kernel.slow(kernel.inputs);
     add(kernel.name + " float64", relative_error(kernel.fast(moved(kernel.inputs, device, torch::kFloat64)), want), kTolerance64);

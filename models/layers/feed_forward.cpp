@@ -11,6 +11,8 @@ FeedForward::FeedForward(int64_t width, int64_t inner, double dropout) : dropout
   down_ = register_module("down", std::make_shared<Linear>(inner, width));
 }
 
-at::Tensor FeedForward::forward(const at::Tensor& x) { return down_->forward(drop(torch::gelu(up_->forward(x)), dropout_, is_training())); }
+at::Tensor FeedForward::forward(const at::Tensor& x) {
+  return down_->forward(drop(torch::gelu(up_->forward(x)), dropout_, is_training()));
+}
 
 }  // namespace spt::models

@@ -21,9 +21,13 @@ void Norm::reset_parameters(const Stream&, const std::string&) {
   bias.zero_();
 }
 
-ParameterRole Norm::role(const std::string&) const { return ParameterRole::kNorm; }
+ParameterRole Norm::role(const std::string&) const {
+  return ParameterRole::kNorm;
+}
 
-at::Tensor LayerNorm::forward(const at::Tensor& x, const at::Tensor&) { return torch::layer_norm(x, {weight.size(0)}, weight, bias, kNormEps); }
+at::Tensor LayerNorm::forward(const at::Tensor& x, const at::Tensor&) {
+  return torch::layer_norm(x, {weight.size(0)}, weight, bias, kNormEps);
+}
 
 BatchNorm::BatchNorm(int64_t width, bool count_padding) : Norm(width), count_padding_(count_padding) {
   running_mean = register_buffer("running_mean", torch::zeros({width}));

@@ -26,16 +26,18 @@ bool is_valid(const Architecture& architecture, const OptionMap& options) {
   }
 }
 
-/// The smallest preset of each architecture in two layers (what a first one leaves at pads, a second one reads), then with each value of each
-/// option that has few: one at a time.
+/// The smallest preset of each architecture in two layers (what a first one leaves at pads, a second one reads), then with each value of
+/// each option that has few: one at a time.
 std::vector<Variant> variants_of(const Architecture& architecture) {
-  OptionMap base = complete(architecture.options, architecture.sizes.empty() ? OptionMap{} : architecture.sizes.front().second, architecture.name);
+  OptionMap base =
+      complete(architecture.options, architecture.sizes.empty() ? OptionMap{} : architecture.sizes.front().second, architecture.name);
   if (base.contains("n_layers")) base["n_layers"] = int64_t{2};
   std::vector<Variant> variants = {{architecture.name, &architecture, base}};
   const auto add = [&](const std::string& option, const OptionValue& value) {
     OptionMap changed = base;
     changed[option] = value;
-    if (value != base.at(option) && is_valid(architecture, changed)) variants.push_back({architecture.name + " " + option + "=" + to_text(value), &architecture, changed});
+    if (value != base.at(option) && is_valid(architecture, changed))
+      variants.push_back({architecture.name + " " + option + "=" + to_text(value), &architecture, changed});
   };
   for (const OptionSchema& option : architecture.options) {
     for (const std::string& choice : option.info.choices) add(option.name, choice);
@@ -88,7 +90,8 @@ TEST(Architectures, AreThere) {
     names.insert(architecture.name);
     EXPECT_FALSE(architecture.summary.empty()) << architecture.name;
     EXPECT_GE(architecture.version, 1) << architecture.name;
-    for (const auto& [option, value] : architecture.causal) EXPECT_NO_THROW(complete(architecture.options, {{option, value}}, architecture.name));
+    for (const auto& [option, value] : architecture.causal)
+      EXPECT_NO_THROW(complete(architecture.options, {{option, value}}, architecture.name));
   }
   for (const char* name : {"transformer", "s4d", "gru", "linear"}) EXPECT_TRUE(names.contains(name)) << name;
 }
@@ -99,7 +102,8 @@ TEST(Architectures, GiveFiniteOutputsOfTheStatedShape) {
     const at::Tensor y = build_variant(variant, kPooled)->forward(input);
     EXPECT_EQ(y.sizes(), (std::vector<int64_t>{4, 5})) << variant.name;
     EXPECT_TRUE(y.isfinite().all().item<bool>()) << variant.name;
-    EXPECT_EQ(build_variant(variant, {.kind = "retrieval", .outputs = 2})->forward(input).sizes(), (std::vector<int64_t>{2, 2})) << variant.name;
+    EXPECT_EQ(build_variant(variant, {.kind = "retrieval", .outputs = 2})->forward(input).sizes(), (std::vector<int64_t>{2, 2}))
+        << variant.name;
     ModelInput values;
     values.values = torch::randn({2, 10, 3});
     EXPECT_EQ(build_variant(variant, kPooled, false)->forward(values).sizes(), (std::vector<int64_t>{2, 5})) << variant.name;
@@ -158,7 +162,8 @@ TEST(Architectures, PredictTheSameWhateverTheBatchAndThePadding) {
         const ModelInput all = ragged_rows(64, 33);
         const at::Tensor together = model->forward(all);
         for (const int64_t size : {1, 7, 64})
-          EXPECT_LT(difference_in_batches(*model, all, together, size), dtype == torch::kFloat32 ? 1e-5 : 1e-10) << variant.name << " " << pool << " " << size;
+          EXPECT_LT(difference_in_batches(*model, all, together, size), dtype == torch::kFloat32 ? 1e-5 : 1e-10)
+              << variant.name << " " << pool << " " << size;
       }
     }
 }
@@ -172,7 +177,8 @@ TEST(Architectures, TrainTheSameWhateverThePadding) {
       loss[extra > 0] = model->forward(ragged_rows(8, 24 + extra)).square().sum();
     }
     // A norm that is asked to count pads sees them: that is the published behaviour, under its own name.
-    const bool counts_pads = variant.options.contains("batch_statistics") && std::get<std::string>(variant.options.at("batch_statistics")) == "all" &&
+    const bool counts_pads = variant.options.contains("batch_statistics") &&
+                             std::get<std::string>(variant.options.at("batch_statistics")) == "all" &&
                              std::get<std::string>(variant.options.at("norm")) == "batch";
     if (counts_pads) continue;
     EXPECT_NEAR(loss[0].item<double>(), loss[1].item<double>(), 1e-9 * (1 + loss[1].item<double>())) << variant.name;

@@ -43,7 +43,8 @@ double counted_flops(Model& model, const ModelInput& input) {
   model.eval();
   model.forward(input);  // tables are made outside the count
   g_counted = 0;
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(count_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
+  const auto handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(count_operator).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   model.forward(input);
   at::removeCallback(handle);
   return g_counted;
@@ -58,8 +59,10 @@ void expect_counted(const std::string& name, const OptionMap& given, const HeadS
   const auto model = build_model(architecture, spec);
   model->reset_parameters(Rng(1).stream("init"));
   ModelInput input;
-  if (tokens) input.tokens = torch::randint(17, {kBatch, kLength}, torch::kInt64);
-  else input.values = torch::randn({kBatch, kLength, 3});
+  if (tokens)
+    input.tokens = torch::randint(17, {kBatch, kLength}, torch::kInt64);
+  else
+    input.values = torch::randn({kBatch, kLength, 3});
   const Flops flops = model_flops(architecture, spec, kLength);
   const double rows = head.kind == "retrieval" ? kBatch / 2 : kBatch;
   const double analytic = flops.fixed + flops.per_example * rows, counted = counted_flops(*model, input);

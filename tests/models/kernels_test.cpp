@@ -17,8 +17,9 @@ double relative_difference(const at::Tensor& a, const at::Tensor& b) {
 S4dParameters some_parameters(int64_t channels, int64_t copies, int64_t pairs, int64_t directions) {
   torch::manual_seed(5);
   const auto options = torch::dtype(torch::kFloat64);
-  return {torch::randn({channels}, options) * 0.5 - 4, torch::randn({copies, pairs}, options) * 0.3 - 0.7, torch::randn({copies, pairs}, options) * 5,
-          torch::randn({copies, pairs, 2}, options), torch::randn({directions, channels, pairs, 2}, options)};
+  return {torch::randn({channels}, options) * 0.5 - 4, torch::randn({copies, pairs}, options) * 0.3 - 0.7,
+          torch::randn({copies, pairs}, options) * 5, torch::randn({copies, pairs, 2}, options),
+          torch::randn({directions, channels, pairs, 2}, options)};
 }
 
 TEST(KernelSelftest, AgreesWithTheTwinsInValueAndGradient) {
@@ -32,7 +33,8 @@ TEST(S4dKernel, MatchesNaiveRecurrence) {
     for (const bool bilinear : {true, false}) {
       S4dParameters p = some_parameters(6, 3, 4, 2);
       p.bilinear = bilinear;
-      EXPECT_LT(relative_difference(s4d_kernel(p, length), s4d_kernel_naive(p, length)), 1e-10) << length << (bilinear ? " bilinear" : " zoh");
+      EXPECT_LT(relative_difference(s4d_kernel(p, length), s4d_kernel_naive(p, length)), 1e-10)
+          << length << (bilinear ? " bilinear" : " zoh");
     }
 }
 
@@ -71,7 +73,8 @@ TEST(LongConvolution, MatchesDirectSumForAnyLength) {
       for (const int64_t taps : {int64_t{1}, (length + 1) / 2, length}) {
         torch::manual_seed(3);
         const at::Tensor u = torch::randn({3, length, 4}, torch::kFloat64), k = torch::randn({directions, 4, taps}, torch::kFloat64);
-        EXPECT_LT(relative_difference(long_convolution(u, k), long_convolution_naive(u, k)), 1e-12) << length << " " << directions << " " << taps;
+        EXPECT_LT(relative_difference(long_convolution(u, k), long_convolution_naive(u, k)), 1e-12)
+            << length << " " << directions << " " << taps;
       }
 }
 

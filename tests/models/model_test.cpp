@@ -13,10 +13,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-OptionMap all_options(const std::string& name, const OptionMap& given = {}) { return complete(find_architecture(name).options, given, name); }
+OptionMap all_options(const std::string& name, const OptionMap& given = {}) {
+  return complete(find_architecture(name).options, given, name);
+}
 
 std::shared_ptr<Model> small_model(const std::string& name, const OptionMap& given, const HeadSpec& head, bool mask_padding = true) {
-  const ModelSpec spec{.options = all_options(name, given), .input = {.vocabulary = 20, .max_length = 32}, .head = head, .mask_padding = mask_padding};
+  const ModelSpec spec{
+      .options = all_options(name, given), .input = {.vocabulary = 20, .max_length = 32}, .head = head, .mask_padding = mask_padding};
   auto model = build_model(find_architecture(name), spec);
   model->reset_parameters(Rng(3).stream("init"));
   model->eval();
@@ -80,7 +83,8 @@ TEST(Sinusoids, AlternateSineAndCosineAndGrow) {
 }
 
 TEST(SequenceHead, AtPositionsEqualsTheWholeHeadThere) {
-  const auto model = small_model("s4d", {{"n_layers", int64_t{1}}, {"d_model", int64_t{8}}, {"d_state", int64_t{4}}}, {.kind = "sequence", .outputs = 20});
+  const auto model =
+      small_model("s4d", {{"n_layers", int64_t{1}}, {"d_model", int64_t{8}}, {"d_state", int64_t{4}}}, {.kind = "sequence", .outputs = 20});
   ModelInput input;
   input.tokens = torch::randint(20, {3, 10}, torch::kInt64);
   const at::Tensor all = model->forward(input);
@@ -133,9 +137,11 @@ TEST(Parameters, AreDrawnByTheirNamesAlone) {
   const OptionMap one = {{"n_layers", int64_t{1}}, {"d_model", int64_t{8}}, {"n_heads", int64_t{2}}, {"d_ff", int64_t{8}}};
   OptionMap two = one;
   two["n_layers"] = int64_t{2};
-  const auto a = small_model("transformer", one, {.kind = "pooled", .outputs = 3}), b = small_model("transformer", two, {.kind = "pooled", .outputs = 3});
+  const auto a = small_model("transformer", one, {.kind = "pooled", .outputs = 3}),
+             b = small_model("transformer", two, {.kind = "pooled", .outputs = 3});
   const auto theirs = b->named_parameters();
-  for (const auto& parameter : a->named_parameters()) EXPECT_TRUE(torch::equal(parameter.value(), theirs[parameter.key()])) << parameter.key();
+  for (const auto& parameter : a->named_parameters())
+    EXPECT_TRUE(torch::equal(parameter.value(), theirs[parameter.key()])) << parameter.key();
   const auto query = theirs["body.layers.0.attention.query.weight"];
   EXPECT_FALSE(torch::equal(query, theirs["body.layers.0.attention.key.weight"]));
   EXPECT_FALSE(torch::equal(query, theirs["body.layers.1.attention.query.weight"]));
@@ -181,7 +187,8 @@ TEST(Options, ThatDoNotFitTogetherAreRefused) {
     return message_of([&] { find_architecture(name).validate(all_options(name, given)); });
   };
   EXPECT_THAT(message("transformer", {{"n_heads", int64_t{3}}}), HasSubstr("n_heads = 3 does not divide d_model = 64"));
-  EXPECT_THAT(message("transformer", {{"d_model", int64_t{6}}, {"n_heads", int64_t{2}}, {"position", std::string("rotary")}}), HasSubstr("even"));
+  EXPECT_THAT(message("transformer", {{"d_model", int64_t{6}}, {"n_heads", int64_t{2}}, {"position", std::string("rotary")}}),
+              HasSubstr("even"));
   EXPECT_THAT(message("s4d", {{"d_state", int64_t{7}}}), HasSubstr("d_state = 7 is odd"));
   EXPECT_THAT(message("s4d", {{"n_ssm", int64_t{3}}}), HasSubstr("does not divide"));
   EXPECT_THAT(message("s4d", {{"dt_min", 0.5}}), HasSubstr("dt_min = 0.5 is above dt_max"));

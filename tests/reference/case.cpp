@@ -21,7 +21,9 @@ at::Tensor to_tensor(const RawTensor& raw, const std::string& where) {
   return tensor;
 }
 
-bool must_be_compared(const std::string& tensor) { return tensor.starts_with("output.") || tensor.starts_with("grad.") || tensor == "loss"; }
+bool must_be_compared(const std::string& tensor) {
+  return tensor.starts_with("output.") || tensor.starts_with("grad.") || tensor == "loss";
+}
 
 }  // namespace
 
@@ -90,7 +92,9 @@ void Case::compare_output(const std::string& name, const at::Tensor& got, const 
   compare("output." + name, got, tensor("output." + name), tolerance(sum ? "sum" : key), sum);
 }
 
-void Case::compare_output(const std::string& name, double got) { compare_output(name, torch::tensor(got, torch::kFloat64)); }
+void Case::compare_output(const std::string& name, double got) {
+  compare_output(name, torch::tensor(got, torch::kFloat64));
+}
 
 void Case::compare_text_output(const std::string& name, const nlohmann::json& got) {
   outputs_.erase(name);
@@ -98,7 +102,9 @@ void Case::compare_text_output(const std::string& name, const nlohmann::json& go
   check(name, got == json_.at(name), fmt::format("is {}, expected {}", got.dump(), json_.at(name).dump()));
 }
 
-std::string Case::text(const std::string& file) const { return read_file(folder_ / file); }
+std::string Case::text(const std::string& file) const {
+  return read_file(folder_ / file);
+}
 
 void Case::check(const std::string& what, bool fine, const std::string& why) {
   ++compared_;
@@ -119,7 +125,8 @@ void load_strictly(torch::nn::Module& module, const std::map<std::string, at::Te
     const auto found = left.find(name);
     if (found == left.end()) throw Error("{}: no weight '{}', which the network has", where, name);
     if (found->second.sizes() != target.sizes())
-      throw Error("{}: weight '{}' has shape [{}], the network's [{}]", where, name, fmt::join(found->second.sizes(), ", "), fmt::join(target.sizes(), ", "));
+      throw Error("{}: weight '{}' has shape [{}], the network's [{}]", where, name, fmt::join(found->second.sizes(), ", "),
+                  fmt::join(target.sizes(), ", "));
     target.copy_(found->second);
     left.erase(found);
   };

@@ -28,11 +28,11 @@ class Case {
   std::string where(const std::string& part) const { return name_ + ": " + part; }
 
   bool has(const std::string& tensor) const { return tensors_.contains(tensor); }
-  at::Tensor tensor(const std::string& name);             ///< marks it as used. Errors: Error if absent
+  at::Tensor tensor(const std::string& name);  ///< marks it as used. Errors: Error if absent
   at::Tensor input(const std::string& name) { return tensor("input." + name); }
   /// The tensors whose names begin with `prefix`, without it, marked as used.
   std::map<std::string, at::Tensor> take(const std::string& prefix);
-  double tolerance(const std::string& key) const;         ///< of case.json, `output` where it has no such key
+  double tolerance(const std::string& key) const;  ///< of case.json, `output` where it has no such key
 
   /// |got - want| <= tolerance * max(1, largest |want|), same shape. A difference is kept, not thrown.
   void compare(const std::string& what, const at::Tensor& got, const at::Tensor& want, double tolerance, bool absolute = false);
@@ -41,14 +41,14 @@ class Case {
   void compare_output(const std::string& name, double got);
   /// Compares values that case.json itself holds under the name of an output.
   void compare_text_output(const std::string& name, const nlohmann::json& got);
-  std::string text(const std::string& file) const;  ///< another file of the case
-  void mark_outputs_compared() { outputs_.clear(); }       ///< where `outputs` names no tensors and no keys
+  std::string text(const std::string& file) const;                         ///< another file of the case
+  void mark_outputs_compared() { outputs_.clear(); }                       ///< where `outputs` names no tensors and no keys
   void check(const std::string& what, bool fine, const std::string& why);  ///< a claim that is no comparison of numbers
 
   /// Fails for every output, gradient and loss that nobody compared and every tensor that nobody read.
   void finish();
 
-  double worst() const { return worst_; }                 ///< largest difference / max(1, largest |want|)
+  double worst() const { return worst_; }  ///< largest difference / max(1, largest |want|)
   int compared() const { return compared_; }
   const std::vector<std::string>& failures() const { return failures_; }
 
@@ -63,7 +63,8 @@ class Case {
   std::vector<std::string> failures_;
 };
 
-/// Copies `weights` into the parameters and buffers of the same names. Errors: Error for a name that is missing, left over, or of another shape.
+/// Copies `weights` into the parameters and buffers of the same names. Errors: Error for a name that is missing, left over, or of another
+/// shape.
 void load_strictly(torch::nn::Module& module, const std::map<std::string, at::Tensor>& weights, const std::string& where);
 
 /// loss = sum(y * cotangent) where the case has a cotangent, its gradients by all parameters and by `inputs` (name -> leaf).

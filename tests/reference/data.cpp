@@ -36,8 +36,10 @@ void compare_encoded(Case& c, const formats::Vocabulary& vocabulary, const std::
     ids.push_back(vocabulary.encode(row, max_length));
     lengths.push_back(static_cast<int64_t>(ids.back().size()));
   }
-  const at::Tensor table = torch::full({static_cast<int64_t>(ids.size()), *std::max_element(lengths.begin(), lengths.end())}, formats::kPadId, torch::kInt64);
-  for (size_t i = 0; i < ids.size(); ++i) table[static_cast<int64_t>(i)].narrow(0, 0, lengths[i]).copy_(torch::tensor(ids[i], torch::kInt64));
+  const at::Tensor table =
+      torch::full({static_cast<int64_t>(ids.size()), *std::max_element(lengths.begin(), lengths.end())}, formats::kPadId, torch::kInt64);
+  for (size_t i = 0; i < ids.size(); ++i)
+    table[static_cast<int64_t>(i)].narrow(0, 0, lengths[i]).copy_(torch::tensor(ids[i], torch::kInt64));
   c.compare_output("ids", table);
   c.compare_output("lengths", torch::tensor(lengths, torch::kInt64));
 }
@@ -124,9 +126,13 @@ void text_tokenizer_case(Case& c) {
   compare_encoded(c, case_vocabulary(rows_of("train_texts"), max_length, min_count), rows_of("texts"), max_length);
 }
 
-void grey_image_case(Case& c) { compare_image_values(c, formats::to_grey(case_images(c)), formats::cifar_grey_scaling()); }
+void grey_image_case(Case& c) {
+  compare_image_values(c, formats::to_grey(case_images(c)), formats::cifar_grey_scaling());
+}
 
-void rgb_image_case(Case& c) { compare_image_values(c, case_images(c), formats::cifar_rgb_scaling()); }
+void rgb_image_case(Case& c) {
+  compare_image_values(c, case_images(c), formats::cifar_rgb_scaling());
+}
 
 void random_split_case(Case& c) {
   JsonReader options(c.options(), c.where("options"));

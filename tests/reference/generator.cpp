@@ -22,13 +22,16 @@ Estimate mean_of(const std::vector<double>& values) {
   return {t.mean().item<double>(), t.std().item<double>() / std::sqrt(static_cast<double>(values.size()))};
 }
 
-Estimate share_of(double hits, double n) { return {hits / n, std::sqrt(hits / n * (1 - hits / n) / n)}; }
+Estimate share_of(double hits, double n) {
+  return {hits / n, std::sqrt(hits / n * (1 - hits / n) / n)};
+}
 
 /// |ours - published| <= k sqrt(se^2 + s^2).
 void compare_statistic(Case& c, const std::string& what, const Estimate& ours, const nlohmann::json& published) {
   const double theirs = published.at(published.contains("mean") ? "mean" : "value").get<double>();
   const double allowed = c.tolerance("standard_errors") * std::hypot(published.at("se").get<double>(), ours.error);
-  c.check(what, std::abs(ours.value - theirs) <= allowed, fmt::format("is {:.6g}, expected {:.6g} within {:.2g}", ours.value, theirs, allowed));
+  c.check(what, std::abs(ours.value - theirs) <= allowed,
+          fmt::format("is {:.6g}, expected {:.6g} within {:.2g}", ours.value, theirs, allowed));
 }
 
 void compare_shares(Case& c, const std::string& leaf, const std::map<std::string, double>& counts, const nlohmann::json& published) {

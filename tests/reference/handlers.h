@@ -5,12 +5,12 @@
 /// One function a (kind, subject): runs the case and compares. The table in main.cpp lists them.
 namespace spt::reference {
 
-void architecture_case(Case& c);    ///< architecture / any registered body
-void head_case(Case& c);            ///< head / model
-void initial_model_case(Case& c);   ///< layer / model.reset_parameters
-void s4d_kernel_case(Case& c);      ///< kernel / s4d
-void s4d_layer_case(Case& c);       ///< layer / s4d
-void s4d_init_case(Case& c);        ///< init / s4d
+void architecture_case(Case& c);   ///< architecture / any registered body
+void head_case(Case& c);           ///< head / model
+void initial_model_case(Case& c);  ///< layer / model.reset_parameters
+void s4d_kernel_case(Case& c);     ///< kernel / s4d
+void s4d_layer_case(Case& c);      ///< layer / s4d
+void s4d_init_case(Case& c);       ///< init / s4d
 
 void listops_tokenizer_case(Case& c);  ///< tokenizer / listops
 void text_tokenizer_case(Case& c);     ///< tokenizer / text

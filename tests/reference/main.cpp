@@ -15,7 +15,8 @@ using Handler = void (*)(Case&);
 
 constexpr const char* kUsage =
     "usage: spt-reference-tests [--cases DIR] [--filter SUBSTRING]\n"
-    "Runs every reference case below DIR (default: the project's own) whose name contains SUBSTRING. Exit: 0 all agree, 1 a case differs or is\n"
+    "Runs every reference case below DIR (default: the project's own) whose name contains SUBSTRING. Exit: 0 all agree, 1 a case differs "
+    "or is\n"
     "not known, 2 wrong usage.\n";
 
 /// (kind, subject) -> handler.
@@ -67,7 +68,8 @@ bool run_case(const std::filesystem::path& folder) {
   } catch (const std::exception& error) {  // whatever a case does, the next one is run
     failures.push_back(error.what());
   }
-  fmt::print("{:<42} {:<6} {:>4} compared, largest difference {:.2e}\n", folder.filename().string(), failures.empty() ? "ok" : "FAILED", compared, worst);
+  fmt::print("{:<42} {:<6} {:>4} compared, largest difference {:.2e}\n", folder.filename().string(), failures.empty() ? "ok" : "FAILED",
+             compared, worst);
   for (const std::string& failure : failures) fmt::print("    {}\n", failure);
   return failures.empty();
 }
@@ -93,8 +95,10 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if ((flag == "--cases" || flag == "--filter") && i + 1 < argc) {
-      if (flag == "--cases") root = argv[++i];
-      else filter = argv[++i];
+      if (flag == "--cases")
+        root = argv[++i];
+      else
+        filter = argv[++i];
     } else {
       fmt::print(stderr, "{}", kUsage);
       return flag == "--help" ? 0 : 2;

@@ -12,8 +12,10 @@ models::InputSpec encoder_input(const Case& c, const nlohmann::json& given) {
   const auto kind = reader.get<std::string>("kind");
   if (kind != "embedding" && kind != "linear") throw Error("{}: unknown kind of encoder '{}'", c.name(), kind);
   models::InputSpec input;
-  if (kind == "embedding") input.vocabulary = reader.get<int64_t>("vocabulary");
-  else input.channels = reader.get<int64_t>("channels");
+  if (kind == "embedding")
+    input.vocabulary = reader.get<int64_t>("vocabulary");
+  else
+    input.channels = reader.get<int64_t>("channels");
   reader.finish();
   return input;
 }
@@ -36,7 +38,8 @@ bool masks_padding(const Case& c, const std::string& padding) {
 }
 
 void require_no_dropout(const Case& c, const nlohmann::json& options) {
-  if (options.contains("dropout") && options.at("dropout").get<double>() != 0) throw Error("{}: a case with dropout cannot be compared", c.name());
+  if (options.contains("dropout") && options.at("dropout").get<double>() != 0)
+    throw Error("{}: a case with dropout cannot be compared", c.name());
 }
 
 }  // namespace
@@ -72,8 +75,10 @@ std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& optio
 
 models::ModelInput model_input(const at::Tensor& x, const at::Tensor& lengths) {
   models::ModelInput input;
-  if (x.scalar_type() == torch::kInt64) input.tokens = x;
-  else input.values = x.detach().clone().requires_grad_();
+  if (x.scalar_type() == torch::kInt64)
+    input.tokens = x;
+  else
+    input.values = x.detach().clone().requires_grad_();
   input.lengths = lengths;
   return input;
 }

@@ -106,7 +106,8 @@ void supervised_case(Case& c) {
 
 void masked_tokens_case(Case& c) {
   const TokenOptions options = token_options(c);
-  const published::Pair pair = published::masked_tokens(c.input("tokens"), c.input("lengths"), c.input("mask"), options.mask_id, options.ignore);
+  const published::Pair pair =
+      published::masked_tokens(c.input("tokens"), c.input("lengths"), c.input("mask"), options.mask_id, options.ignore);
   compare_pair(c, pair);
   compare_class_loss(c, pair.target, options.ignore);
 }
@@ -163,7 +164,8 @@ void metric_aggregation_case(Case& c) {
     r2 += one.r2();
     accuracy += published::accuracy(logits[i], target[i]);
     cross_entropy += published::cross_entropy(logits[i], target[i]).item<double>();
-    const at::Tensor rows = logits[i].flatten(0, -2), ids = target[i].flatten(), at = ids.ne(published::kIgnoredClass).nonzero().squeeze(-1);
+    const at::Tensor rows = logits[i].flatten(0, -2), ids = target[i].flatten(),
+                     at = ids.ne(published::kIgnoredClass).nonzero().squeeze(-1);
     summed_cross_entropy += protocols::cross_entropy_sum(rows.index_select(0, at), ids.index_select(0, at)).item<double>();
     correct += protocols::correct_count(rows.index_select(0, at), ids.index_select(0, at));
   }

@@ -35,7 +35,8 @@ ProgramRun run_program(const std::string& arguments) {
 class PlantedError : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(testing::TempDir()) / fmt::format("spt-reference-{}-{}", ::getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
+    root_ = fs::path(testing::TempDir()) /
+            fmt::format("spt-reference-{}-{}", ::getpid(), testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(root_);
     fs::copy(fs::path(SPT_REFERENCE_CASES) / name_, root_ / name_, fs::copy_options::recursive);
   }
@@ -59,7 +60,9 @@ class PlantedError : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(PlantedError, IsNotThereAtFirst) { EXPECT_EQ(run().status, 0) << run().output; }
+TEST_F(PlantedError, IsNotThereAtFirst) {
+  EXPECT_EQ(run().status, 0) << run().output;
+}
 
 TEST_F(PlantedError, InAWeightIsADifference) {
   edit_tensors([](auto& tensors) {

@@ -41,7 +41,8 @@ void s4d_kernel_case(Case& c) {
   c.compare("loss", loss, c.tensor("loss"), c.tolerance("loss"));
   loss.backward();
   for (const auto& parameter : module.named_parameters())
-    if (parameter.key() != "ssm.D") c.compare("grad." + parameter.key(), parameter.value().grad(), c.tensor("grad." + parameter.key()), c.tolerance("gradient"));
+    if (parameter.key() != "ssm.D")
+      c.compare("grad." + parameter.key(), parameter.value().grad(), c.tensor("grad." + parameter.key()), c.tolerance("gradient"));
 }
 
 void s4d_layer_case(Case& c) {

@@ -48,7 +48,10 @@ OptimizerRules published_rules(const Case& c, JsonReader& options) {
 std::vector<std::string> freeze_at_rate_zero(models::Model& model, const OptimizerRules& rules) {
   using models::ParameterRole;
   const auto rate = [&](ParameterRole role) {
-    return role == ParameterRole::kStateDt ? rules.lr_dt : role == ParameterRole::kStateA ? rules.lr_a : role == ParameterRole::kStateB ? rules.lr_b : std::nullopt;
+    return role == ParameterRole::kStateDt  ? rules.lr_dt
+           : role == ParameterRole::kStateA ? rules.lr_a
+           : role == ParameterRole::kStateB ? rules.lr_b
+                                            : std::nullopt;
   };
   std::vector<std::string> frozen;
   for (auto& parameter : model.named_parameters())
