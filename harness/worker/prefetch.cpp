@@ -6,6 +6,11 @@
 #include "harness/base/error.h"
 
 namespace spt::worker {
+namespace {
+
+constexpr int64_t kSpare = 3;  // steps ready beside those being made: a thread that is late for one step is not waited for
+
+}  // namespace
 
 Sampler::Permutation Sampler::permutation(uint64_t epoch) const {
   constexpr size_t kKept = 4;  // threads work ahead by a few batches: at most the ends of two epochs
@@ -32,7 +37,7 @@ Sampler::Pick Sampler::pick(int64_t first, int64_t batch) const {
 }
 
 Prefetcher::Prefetcher(int64_t first, int64_t last, int64_t threads, std::function<Parts(int64_t)> make)
-    : last_(last), make_(std::move(make)), next_(first), claimed_(first), ahead_(2 * threads) {
+    : last_(last), make_(std::move(make)), next_(first), claimed_(first), ahead_(threads + kSpare) {
   for (int64_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
