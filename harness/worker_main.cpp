@@ -36,7 +36,8 @@ int dispatch(const std::vector<std::string>& arguments) {
   const std::string verb = arguments.empty() ? "" : arguments[0];
   const size_t n = arguments.size();
   if (verb == "catalog" && n == 1) return std::cout << to_json(worker::make_catalog()).dump() << "\n", 0;
-  if (verb == "describe" && n == 1) return std::cout << to_json(worker::describe(describe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
+  if (verb == "describe" && n == 1)
+    return std::cout << to_json(worker::describe(describe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
   if (verb == "probe" && n == 1) return std::cout << to_json(worker::probe(probe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
   if (verb == "selftest" && n <= 2) return selftest(n == 2 ? arguments[1] : "cpu");
   if (verb != "run" || n != 2) return std::cerr << kUsage, 2;

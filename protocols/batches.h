@@ -6,8 +6,8 @@
 
 namespace spt::protocols {
 
-/// What every objective takes over from a batch: tokens or values, lengths (left undefined when no row has padding, which spares the model its
-/// masks), decoder sequences, example ids and the counts of examples and tokens. Target, positions and count are left to the objective.
+/// What every objective takes over from a batch: tokens or values, lengths (left undefined when no row has padding, which spares the model
+/// its masks), decoder sequences, example ids and the counts of examples and tokens. Target, positions and count are left to the objective.
 Prepared prepared_from(const tasks::Batch& batch);
 
 /// Sizes of the sequence part of a batch. rows = documents * B.

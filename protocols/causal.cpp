@@ -7,8 +7,8 @@
 namespace spt::protocols {
 namespace {
 
-/// Each position predicts the next one; the last real position of a row predicts nothing. Needs a causal model (ObjectiveFacts::needs_causal).
-/// Source: never-from-scratch.md 3.1.
+/// Each position predicts the next one; the last real position of a row predicts nothing. Needs a causal model
+/// (ObjectiveFacts::needs_causal). Source: never-from-scratch.md 3.1.
 class CausalObjective : public Objective {
  public:
   explicit CausalObjective(const tasks::TaskFacts& facts)
@@ -42,6 +42,8 @@ class CausalObjective : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> causal_objective(const tasks::TaskFacts& facts) { return std::make_unique<CausalObjective>(facts); }
+std::unique_ptr<Objective> causal_objective(const tasks::TaskFacts& facts) {
+  return std::make_unique<CausalObjective>(facts);
+}
 
 }  // namespace spt::protocols

@@ -6,8 +6,8 @@
 
 namespace spt::protocols {
 
-// Losses are sums, so that parts of a batch add up to it. Entries of `target` equal to an ignored value are not counted by the published forms
-// (published_objective.h); here everything given is counted.
+// Losses are sums, so that parts of a batch add up to it. Entries of `target` equal to an ignored value are not counted by the published
+// forms (published_objective.h); here everything given is counted.
 
 /// sum_i -log softmax(logits_i)[target_i]; logits (n, C), target (n) int64 -> scalar.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target);

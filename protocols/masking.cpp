@@ -6,8 +6,8 @@
 
 namespace spt::protocols {
 
-at::Tensor draw_mask(const at::Tensor& lengths, const at::Tensor& example_ids, std::span<const uint64_t> epochs, const Stream& mask, double ratio,
-                     int64_t rows, int64_t length) {
+at::Tensor draw_mask(const at::Tensor& lengths, const at::Tensor& example_ids, std::span<const uint64_t> epochs, const Stream& mask,
+                     double ratio, int64_t rows, int64_t length) {
   const int64_t B = example_ids.size(0);
   SPT_CHECK(B > 0 && rows % B == 0 && static_cast<int64_t>(epochs.size()) == B, "{} rows, {} examples, {} epochs", rows, B, epochs.size());
   const at::Tensor hidden = torch::zeros({rows, length}, torch::kBool);
@@ -22,13 +22,17 @@ at::Tensor draw_mask(const at::Tensor& lengths, const at::Tensor& example_ids, s
   return hidden;
 }
 
-at::Tensor hide_tokens(const at::Tensor& tokens, const at::Tensor& mask) { return tokens.masked_fill(mask, kMaskToken); }
+at::Tensor hide_tokens(const at::Tensor& tokens, const at::Tensor& mask) {
+  return tokens.masked_fill(mask, kMaskToken);
+}
 
 at::Tensor hide_values(const at::Tensor& values, const at::Tensor& mask) {
   const at::Tensor indicator = mask.unsqueeze(-1);
   return torch::cat({values.masked_fill(indicator, 0), indicator.to(values.scalar_type())}, -1);
 }
 
-at::Tensor grey_levels(const at::Tensor& values) { return ((values.to(torch::kFloat64) * 0.5 + 0.5) * 255.0).round().clamp(0, 255).to(torch::kInt64); }
+at::Tensor grey_levels(const at::Tensor& values) {
+  return ((values.to(torch::kFloat64) * 0.5 + 0.5) * 255.0).round().clamp(0, 255).to(torch::kInt64);
+}
 
 }  // namespace spt::protocols

@@ -15,8 +15,8 @@ inline constexpr int64_t kPadToken = 1;   ///< id of <pad>
 /// What is hidden: (rows, L) bool; each real position of row r by itself with probability `ratio`, pads never.
 /// Row r holds document r / B of example r mod B, B = example_ids.size(); lengths (rows) int64 or undefined (all real).
 /// Random: mask stream, a function of (epochs[example], example id, document) alone.
-at::Tensor draw_mask(const at::Tensor& lengths, const at::Tensor& example_ids, std::span<const uint64_t> epochs, const Stream& mask, double ratio,
-                     int64_t rows, int64_t length);
+at::Tensor draw_mask(const at::Tensor& lengths, const at::Tensor& example_ids, std::span<const uint64_t> epochs, const Stream& mask,
+                     double ratio, int64_t rows, int64_t length);
 
 /// tokens (B, L) with id 0 where mask (B, L) is set.
 at::Tensor hide_tokens(const at::Tensor& tokens, const at::Tensor& mask);

@@ -56,7 +56,8 @@ const ObjectiveFacts& find_objective(const std::string& name) {
   return *found;
 }
 
-std::unique_ptr<Objective> make_objective(const std::string& name, const OptionMap& options, const tasks::TaskFacts& facts, const HeadChoice& head) {
+std::unique_ptr<Objective> make_objective(const std::string& name, const OptionMap& options, const tasks::TaskFacts& facts,
+                                          const HeadChoice& head) {
   const OptionMap checked = complete(find_objective(name).options, options, fmt::format("objective {}", name));
   for (const NamedObjective& objective : named_objectives())
     if (objective.facts.name == name) return objective.make(checked, facts, head);

@@ -17,11 +17,11 @@ namespace spt::protocols {
 /// One batch made ready for a network and a loss.
 struct Prepared {
   models::ModelInput input;
-  at::Tensor target;        ///< supervised: (B) classes or (B, K) values; others: what is at input.positions, (n) ids or (n, channels) values
-  int64_t count = 0;        ///< positions (or examples) that the loss counts; known before the forward pass
-  int64_t examples = 0;     ///< B
-  int64_t tokens = 0;       ///< real positions, pads not counted
-  at::Tensor example_ids;   ///< (B) int64
+  at::Tensor target;     ///< supervised: (B) classes or (B, K) values; others: what is at input.positions, (n) ids or (n, channels) values
+  int64_t count = 0;     ///< positions (or examples) that the loss counts; known before the forward pass
+  int64_t examples = 0;  ///< B
+  int64_t tokens = 0;    ///< real positions, pads not counted
+  at::Tensor example_ids;  ///< (B) int64
 };
 
 struct MetricValue {
@@ -36,7 +36,8 @@ class Metrics {
   virtual ~Metrics() = default;
   virtual void add(const at::Tensor& output, const Prepared& batch) = 0;
   virtual std::vector<MetricValue> values() const = 0;  ///< "loss" and the metrics of the objective, in a fixed order
-  /// Per example, in the order added: score (correctness, squared error, ...) and predicted class (-1 where there is none). Supervised only.
+  /// Per example, in the order added: score (correctness, squared error, ...) and predicted class (-1 where there is none). Supervised
+  /// only.
   virtual const std::vector<float>& scores() const = 0;
   virtual const std::vector<int32_t>& predicted() const = 0;
 };
@@ -71,15 +72,16 @@ struct HeadChoice {
 /// A registered objective, for the catalog.
 struct ObjectiveFacts {
   std::string name;
-  int version = 1;            ///< raised by hand when its numbers change
+  int version = 1;  ///< raised by hand when its numbers change
   std::vector<OptionSchema> options;
   bool needs_causal = false;  ///< the model must not see later positions
 };
-const std::vector<ObjectiveFacts>& objectives();                  ///< sorted by name
+const std::vector<ObjectiveFacts>& objectives();                ///< sorted by name
 const ObjectiveFacts& find_objective(const std::string& name);  ///< Errors: Error with the known names
 
 /// supervised {} | masked {ratio} | causal {}. Errors: Error for an unknown name or option, or a task without what it needs.
-std::unique_ptr<Objective> make_objective(const std::string& name, const OptionMap& options, const tasks::TaskFacts& facts, const HeadChoice& head);
+std::unique_ptr<Objective> make_objective(const std::string& name, const OptionMap& options, const tasks::TaskFacts& facts,
+                                          const HeadChoice& head);
 const std::vector<std::string>& objective_names();
 
 /// Settings of the masked objective.

@@ -14,20 +14,27 @@ using models::ParameterRole;
 
 std::optional<double> published_state_rate(const OptimizerRules& rules, ParameterRole role) {
   switch (role) {
-    case ParameterRole::kStateA: return rules.lr_a.value_or(rules.lr);
-    case ParameterRole::kStateB: return rules.lr_b.value_or(rules.lr);
-    case ParameterRole::kStateDt: return rules.lr_dt.value_or(rules.lr);
-    default: return {};
+    case ParameterRole::kStateA:
+      return rules.lr_a.value_or(rules.lr);
+    case ParameterRole::kStateB:
+      return rules.lr_b.value_or(rules.lr);
+    case ParameterRole::kStateDt:
+      return rules.lr_dt.value_or(rules.lr);
+    default:
+      return {};
   }
 }
 
 TensorRule fair_rule(const OptimizerRules& rules, ParameterRole role) {
   switch (role) {
-    case ParameterRole::kMatrix: return {rules.lr, rules.weight_decay};
+    case ParameterRole::kMatrix:
+      return {rules.lr, rules.weight_decay};
     case ParameterRole::kStateA:
     case ParameterRole::kStateB:
-    case ParameterRole::kStateDt: return {std::min(rules.lr, rules.state_lr), 0.0};
-    default: return {rules.lr, 0.0};
+    case ParameterRole::kStateDt:
+      return {std::min(rules.lr, rules.state_lr), 0.0};
+    default:
+      return {rules.lr, 0.0};
   }
 }
 
@@ -43,7 +50,8 @@ TensorRule tensor_rule(const OptimizerRules& rules, ParameterRole role) {
 }
 
 std::string role_name(ParameterRole role) {
-  static constexpr const char* kNames[] = {"matrix", "bias", "norm", "embedding", "position", "state_a", "state_b", "state_c", "state_d", "state_dt"};
+  static constexpr const char* kNames[] = {"matrix",  "bias",    "norm",    "embedding", "position",
+                                           "state_a", "state_b", "state_c", "state_d",   "state_dt"};
   return kNames[static_cast<int>(role)];
 }
 
@@ -64,8 +72,10 @@ AdamW::AdamW(std::vector<TrainedTensor> tensors, Options options) : tensors_(std
     exp_avg_sq_.push_back(torch::zeros_like(p, torch::MemoryFormat::Preserve).detach());
     step_.push_back(torch::zeros({}, torch::dtype(torch::kFloat32).device(p.device())));
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.first == tensors_[i].rule; });
-    if (same == groups_.end()) groups_.push_back({tensors_[i].rule, {i}});
-    else same->second.push_back(i);
+    if (same == groups_.end())
+      groups_.push_back({tensors_[i].rule, {i}});
+    else
+      same->second.push_back(i);
   }
 }
 

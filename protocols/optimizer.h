@@ -25,7 +25,7 @@ struct OptimizerRules {
   std::string name = "fair";
   double lr = 1e-3;
   double weight_decay = 0.05;
-  double state_lr = 1e-3;              ///< fair
+  double state_lr = 1e-3;                                  ///< fair
   std::optional<double> lr_dt = {}, lr_a = {}, lr_b = {};  ///< paper; absent: lr
 };
 

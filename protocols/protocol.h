@@ -11,8 +11,8 @@ namespace spt::protocols {
 
 /// One stage of a protocol, before budgets and recipes are known.
 struct StageTemplate {
-  std::string name;          ///< pretrain | finetune
-  std::string objective;     ///< registered objective
+  std::string name;                                          ///< pretrain | finetune
+  std::string objective;                                     ///< registered objective
   std::vector<std::pair<std::string, std::string>> options;  ///< (option of the objective, option of the protocol that gives its value)
 };
 
@@ -23,7 +23,7 @@ struct Protocol {
   std::string summary;
   std::string source;
   std::vector<OptionSchema> options;
-  bool causal = false;       ///< the architecture's causal options are set, in every stage and in its own scratch arms
+  bool causal = false;  ///< the architecture's causal options are set, in every stage and in its own scratch arms
   std::vector<StageTemplate> stages;
 };
 

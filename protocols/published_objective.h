@@ -7,8 +7,8 @@
 namespace spt::protocols::published {
 
 // The published tensor form of the objectives: whole (B, L) targets in which an ignored value marks what is not counted. The project's own
-// objectives work on counted positions alone (objective.h); both share their masking and losses, so that what the reference cases pin down is
-// what runs. Source: IdoAmos/not-from-scratch@f919137 src/dataloaders/base.py, lra.py, src/tasks/metrics.py.
+// objectives work on counted positions alone (objective.h); both share their masking and losses, so that what the reference cases pin down
+// is what runs. Source: IdoAmos/not-from-scratch@f919137 src/dataloaders/base.py, lra.py, src/tasks/metrics.py.
 
 inline constexpr int64_t kIgnoredClass = -100;
 inline constexpr double kIgnoredValue = -10000.0;

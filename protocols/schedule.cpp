@@ -9,7 +9,9 @@
 namespace spt::protocols {
 namespace {
 
-double rising(int64_t step, int64_t warmup) { return step < warmup ? static_cast<double>(step + 1) / static_cast<double>(warmup) : 1.0; }
+double rising(int64_t step, int64_t warmup) {
+  return step < warmup ? static_cast<double>(step + 1) / static_cast<double>(warmup) : 1.0;
+}
 
 double cosine(int64_t step, int64_t steps, int64_t warmup) {
   if (step < warmup) return rising(step, warmup);

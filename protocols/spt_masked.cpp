@@ -9,7 +9,8 @@ struct SptMaskedOptions : SptOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     SptOptions::visit(self, visit);
-    visit("ratio", self.ratio, OptionInfo{.effect = "share of real positions that are hidden; 0: the task's own", .min = 0, .max = 1, .stage = "pretrain"});
+    visit("ratio", self.ratio,
+          OptionInfo{.effect = "share of real positions that are hidden; 0: the task's own", .min = 0, .max = 1, .stage = "pretrain"});
   }
 };
 

@@ -12,7 +12,8 @@ struct SptOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     visit("pretrain_inputs", self.pretrain_inputs,
-          OptionInfo{.effect = "inputs that pretraining reads: those of the labelled subset, or all of train", .choices = {"subset", "train"}});
+          OptionInfo{.effect = "inputs that pretraining reads: those of the labelled subset, or all of train",
+                     .choices = {"subset", "train"}});
   }
 };
 

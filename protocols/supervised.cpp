@@ -60,7 +60,8 @@ class RegressionMetrics : public ScoredMetrics {
     add_scores((output.to(torch::kFloat64) - batch.target.to(torch::kFloat64)).square().mean(-1));
   }
   std::vector<MetricValue> values() const override {
-    return {{"loss", sums_.mse(), examples_}, {"mse", sums_.mse(), examples_}, {"mae", sums_.mae(), examples_}, {"r2", sums_.r2(), examples_}};
+    return {
+        {"loss", sums_.mse(), examples_}, {"mse", sums_.mse(), examples_}, {"mae", sums_.mae(), examples_}, {"r2", sums_.r2(), examples_}};
   }
 
  private:
@@ -71,7 +72,8 @@ class RegressionMetrics : public ScoredMetrics {
 /// output (B, T, V); the loss at t < decoder_lengths alone.
 at::Tensor answer_loss_sum(const at::Tensor& output, const Prepared& batch) {
   const at::Tensor& lengths = batch.input.decoder_lengths;
-  const at::Tensor at = (torch::arange(output.size(1), lengths.options()).unsqueeze(0) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(-1);
+  const at::Tensor at =
+      (torch::arange(output.size(1), lengths.options()).unsqueeze(0) < lengths.unsqueeze(1)).flatten().nonzero().squeeze(-1);
   return cross_entropy_sum(output.flatten(0, 1).index_select(0, at), batch.target.flatten().index_select(0, at));
 }
 
@@ -113,14 +115,18 @@ Kind kind_of(const tasks::TaskFacts& facts) {
 
 std::unique_ptr<Metrics> metrics_of(Kind kind) {
   switch (kind) {
-    case Kind::kRegression: return std::make_unique<RegressionMetrics>();
-    case Kind::kSequenceToSequence: return std::make_unique<SequenceToSequenceMetrics>();
-    default: return std::make_unique<ClassificationMetrics>();
+    case Kind::kRegression:
+      return std::make_unique<RegressionMetrics>();
+    case Kind::kSequenceToSequence:
+      return std::make_unique<SequenceToSequenceMetrics>();
+    default:
+      return std::make_unique<ClassificationMetrics>();
   }
 }
 
-/// The task itself. Classification: cross-entropy; regression: squared error, mean over targets; sequence-to-sequence: cross-entropy of every real
-/// target token, where the model's output at t, given the target before t, predicts token t; TaskFacts::outputs is the longest answer.
+/// The task itself. Classification: cross-entropy; regression: squared error, mean over targets; sequence-to-sequence: cross-entropy of
+/// every real target token, where the model's output at t, given the target before t, predicts token t; TaskFacts::outputs is the longest
+/// answer.
 class SupervisedObjective : public Objective {
  public:
   SupervisedObjective(const tasks::TaskFacts& facts, HeadChoice head) : kind_(kind_of(facts)), head_(std::move(head)) {
@@ -129,7 +135,8 @@ class SupervisedObjective : public Objective {
     if (kind_ == Kind::kSequenceToSequence) decode_length_ = facts.outputs;
     std::vector<std::string> known;
     for (const MetricValue& value : metrics_of(kind_)->values()) known.push_back(value.name);
-    if (std::find(known.begin(), known.end(), primary_.name) == known.end()) throw Error("{}", unknown_name("metric", primary_.name, known));
+    if (std::find(known.begin(), known.end(), primary_.name) == known.end())
+      throw Error("{}", unknown_name("metric", primary_.name, known));
   }
 
   models::InputSpec input(const tasks::TaskFacts& facts) const override { return {facts.vocabulary, facts.channels, facts.max_length}; }

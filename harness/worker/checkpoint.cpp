@@ -25,8 +25,9 @@ struct DtypePair {
   const char* name;
   at::ScalarType type;
 };
-constexpr DtypePair kDtypes[] = {{"F64", at::kDouble}, {"F32", at::kFloat}, {"F16", at::kHalf}, {"BF16", at::kBFloat16}, {"I64", at::kLong},
-                                 {"I32", at::kInt},    {"I16", at::kShort}, {"I8", at::kChar},  {"U8", at::kByte},       {"BOOL", at::kBool}};
+constexpr DtypePair kDtypes[] = {{"F64", at::kDouble}, {"F32", at::kFloat}, {"F16", at::kHalf},  {"BF16", at::kBFloat16},
+                                 {"I64", at::kLong},   {"I32", at::kInt},   {"I16", at::kShort}, {"I8", at::kChar},
+                                 {"U8", at::kByte},    {"BOOL", at::kBool}};
 
 /// SHA-256 over names, types, shapes, bytes and metadata: any changed bit of the file shows.
 std::string content_hash(const SafetensorsFile& content) {
@@ -55,12 +56,15 @@ SafetensorsFile read_hashed(const std::filesystem::path& file, const char* kind)
   SafetensorsFile content = read_safetensors(file);
   if (const std::string found = metadata(content, kKindKey, file.string()); found != kind)
     throw Error("{}: a file of kind '{}', not '{}'", file.string(), found, kind);
-  if (metadata(content, kHashKey, file.string()) != content_hash(content)) throw Error("{}: corrupt: its content does not have its hash", file.string());
+  if (metadata(content, kHashKey, file.string()) != content_hash(content))
+    throw Error("{}: corrupt: its content does not have its hash", file.string());
   return content;
 }
 
 // Numbers travel as shortest round-trip text: JSON has no NaN.
-std::string number_text(double value) { return fmt::format("{}", value); }
+std::string number_text(double value) {
+  return fmt::format("{}", value);
+}
 
 double number_from(const std::string& text, std::string_view where) {
   double value = 0;
@@ -77,7 +81,8 @@ json metrics_json(const std::vector<protocols::MetricValue>& metrics) {
 
 std::vector<protocols::MetricValue> metrics_from(const json& list, std::string_view where) {
   std::vector<protocols::MetricValue> metrics;
-  for (const json& row : list) metrics.push_back({row.at(0).get<std::string>(), number_from(row.at(1).get<std::string>(), where), row.at(2).get<int64_t>()});
+  for (const json& row : list)
+    metrics.push_back({row.at(0).get<std::string>(), number_from(row.at(1).get<std::string>(), where), row.at(2).get<int64_t>()});
   return metrics;
 }
 
@@ -147,7 +152,8 @@ results::Stamp stamp_from(const std::string& text, const std::string& where) {
 }
 
 /// Copies `from` into the tensors of `into`, all or nothing.
-void restore(const std::map<std::string, RawTensor>& from, const std::vector<std::pair<std::string, at::Tensor>>& into, std::string_view where) {
+void restore(const std::map<std::string, RawTensor>& from, const std::vector<std::pair<std::string, at::Tensor>>& into,
+             std::string_view where) {
   const torch::NoGradGuard no_grad;
   std::vector<at::Tensor> values;
   for (const auto& [name, target] : into) {
@@ -161,7 +167,8 @@ void restore(const std::map<std::string, RawTensor>& from, const std::vector<std
   }
   if (from.size() != into.size()) {
     for (const auto& [name, tensor] : from)
-      if (std::none_of(into.begin(), into.end(), [&](const auto& t) { return t.first == name; })) throw Error("{}: the model has no tensor '{}'", where, name);
+      if (std::none_of(into.begin(), into.end(), [&](const auto& t) { return t.first == name; }))
+        throw Error("{}: the model has no tensor '{}'", where, name);
   }
   for (size_t i = 0; i < into.size(); ++i) at::Tensor(into[i].second).copy_(values[i]);
 }

@@ -18,13 +18,13 @@ namespace spt::worker {
 /// What a stage knows beside its tensors. Everything in it is in `last.safetensors`.
 struct StageState {
   TrainTotals totals;
-  int64_t evaluations = 0;                       ///< of E, done
-  int64_t best_step = 0, best_index = 0;         ///< 0: nothing selected yet
-  std::vector<protocols::MetricValue> best;      ///< validation metrics of the selected step
-  std::vector<protocols::MetricValue> last;      ///< ... of the last evaluation
+  int64_t evaluations = 0;                   ///< of E, done
+  int64_t best_step = 0, best_index = 0;     ///< 0: nothing selected yet
+  std::vector<protocols::MetricValue> best;  ///< validation metrics of the selected step
+  std::vector<protocols::MetricValue> last;  ///< ... of the last evaluation
   double evaluate_s = 0, save_s = 0, wall_s = 0;
   int64_t peak_memory = 0;
-  bool mixed_stamps = false;                     ///< parts of it were computed under another numerics stamp
+  bool mixed_stamps = false;  ///< parts of it were computed under another numerics stamp
 };
 
 /// Tensor and file form. Errors: Error for a dtype that has no counterpart.
@@ -34,7 +34,8 @@ at::Tensor from_raw(const RawTensor& raw);
 /// Parameters and buffers by name.
 std::vector<std::pair<std::string, at::Tensor>> model_tensors(const models::Model& model);
 
-/// `last`: tensors "model.NAME", "optimizer.exp_avg.NAME", "optimizer.exp_avg_sq.NAME"; state, stage key, stamp and a SHA-256 over all of it.
+/// `last`: tensors "model.NAME", "optimizer.exp_avg.NAME", "optimizer.exp_avg_sq.NAME"; state, stage key, stamp and a SHA-256 over all of
+/// it.
 void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::AdamW& optimizer, const StageState& state,
                const std::string& stage_key, const results::Stamp& stamp);
 

@@ -7,7 +7,8 @@
 
 namespace spt::worker {
 
-StageCost::StageCost(models::Architecture architecture, models::ModelSpec spec) : architecture_(std::move(architecture)), spec_(std::move(spec)) {}
+StageCost::StageCost(models::Architecture architecture, models::ModelSpec spec)
+    : architecture_(std::move(architecture)), spec_(std::move(spec)) {}
 
 double StageCost::training(int64_t length, int64_t rows, double share) const {
   models::ModelSpec spec = spec_;
@@ -24,8 +25,8 @@ double StageCost::part(const protocols::Prepared& prepared) const {
   return training(sizes.length, sizes.rows, some ? static_cast<double>(prepared.input.positions.size(0)) / all : 1.0);
 }
 
-double StageCost::expected_step(const std::vector<std::pair<int64_t, int64_t>>& lengths, const protocols::Objective& objective, int64_t documents,
-                                int64_t batch, int64_t accumulate) const {
+double StageCost::expected_step(const std::vector<std::pair<int64_t, int64_t>>& lengths, const protocols::Objective& objective,
+                                int64_t documents, int64_t batch, int64_t accumulate) const {
   int64_t total = 0;
   double positions = 0;
   for (const auto& [length, count] : lengths) {

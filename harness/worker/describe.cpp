@@ -38,7 +38,8 @@ TaskAnswer describe_task(const tasks::TaskFacts& facts) {
 
 ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, const tasks::TaskFacts& facts) {
   const models::Architecture& architecture = registry.architecture(query.architecture.name);
-  const auto objective = protocols::make_objective(query.objective.name, query.objective.options, facts, {query.train.pool, query.train.head_hidden});
+  const auto objective =
+      protocols::make_objective(query.objective.name, query.objective.options, facts, {query.train.pool, query.train.head_hidden});
   check_causal(architecture, query.architecture.options, query.objective.name);
   const std::string profile = "fair";
   const models::ModelSpec spec = model_spec(architecture, query.architecture.options, *objective, facts, query.train, profile);
@@ -48,8 +49,8 @@ ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, co
   answer.parameters_body = body_parameter_count(*model);
   for (const protocols::TrainedTensor& t : protocols::trained_tensors(*model, optimizer_rules(query.train, profile)))
     answer.groups.push_back({t.name, t.tensor.sizes().vec(), protocols::role_name(t.role), t.rule.lr, t.rule.weight_decay});
-  answer.flops_per_step =
-      StageCost(architecture, spec).expected_step(facts.train_lengths, *objective, facts.documents, query.train.batch, query.train.accumulate);
+  answer.flops_per_step = StageCost(architecture, spec)
+                              .expected_step(facts.train_lengths, *objective, facts.documents, query.train.batch, query.train.accumulate);
   answer.tokens_per_step = static_cast<double>(query.train.batch * facts.documents) * mean_length(facts.train_lengths);
   return answer;
 }

@@ -10,8 +10,8 @@
 
 namespace spt::worker {
 
-inline constexpr int64_t kEvaluationBatch = 64;                 ///< examples; no option, so that scores do not depend on how a stage is trained
-inline constexpr uint64_t kEvaluationEpoch = ~uint64_t{0};      ///< masks of evaluation are those of an epoch that training never meets
+inline constexpr int64_t kEvaluationBatch = 64;             ///< examples; no option, so that scores do not depend on how a stage is trained
+inline constexpr uint64_t kEvaluationEpoch = ~uint64_t{0};  ///< masks of evaluation are those of an epoch that training never meets
 
 struct Evaluation {
   std::vector<protocols::MetricValue> metrics;  ///< "loss" and the objective's own
@@ -34,7 +34,8 @@ Evaluation evaluate(const EvaluationSetup& setup, const tasks::Dataset& data, co
 /// 0 .. n-1.
 std::vector<int64_t> all_indices(int64_t n);
 
-/// Steps after which a stage is evaluated: ceil(k steps / evaluations), k = 1 .. evaluations; repeated where there are more of them than steps.
+/// Steps after which a stage is evaluated: ceil(k steps / evaluations), k = 1 .. evaluations; repeated where there are more of them than
+/// steps.
 std::vector<int64_t> evaluation_steps(int64_t steps, int64_t evaluations);
 
 /// Whether `value` beats `best` for a metric of this direction: strictly, so ties go to the earlier; NaN is worst.

@@ -15,9 +15,9 @@
 
 namespace spt::worker {
 
-/// The order of training examples: permutations of 0..n-1, one an epoch, end to end. Batch k is positions [kB, (k+1)B), so it follows from the
-/// step alone; a batch may span two epochs (or more, where B > n).
-/// Random: stream "order", by epoch. Safe to call from several threads at once.
+/// The order of training examples: permutations of 0..n-1, one an epoch, end to end. Batch k is positions [kB, (k+1)B), so it follows from
+/// the step alone; a batch may span two epochs (or more, where B > n). Random: stream "order", by epoch. Safe to call from several threads
+/// at once.
 class Sampler {
  public:
   Sampler(int64_t size, Stream order) : size_(size), order_(order) {}
@@ -42,8 +42,8 @@ class Sampler {
 using Parts = std::vector<protocols::Prepared>;
 
 /// Makes Parts for steps first .. last-1 ahead of their use, in background threads, and hands them out in order; 0 threads: when asked for.
-/// The number of threads changes nothing but time: what is made is a function of the step. An exception in a thread is thrown by next() at its
-/// step. The destructor stops promptly: it waits at most for the parts being made.
+/// The number of threads changes nothing but time: what is made is a function of the step. An exception in a thread is thrown by next() at
+/// its step. The destructor stops promptly: it waits at most for the parts being made.
 class Prefetcher {
  public:
   /// `make` is called from several threads at once, and must be a function of its argument.
@@ -64,9 +64,9 @@ class Prefetcher {
 
   const int64_t last_;
   const std::function<Parts(int64_t)> make_;
-  int64_t next_;         ///< step of the next answer
-  int64_t claimed_;      ///< first step that no thread has taken
-  int64_t ahead_;        ///< steps that may be claimed before they are asked for
+  int64_t next_;     ///< step of the next answer
+  int64_t claimed_;  ///< first step that no thread has taken
+  int64_t ahead_;    ///< steps that may be claimed before they are asked for
   bool stopping_ = false;
   std::map<int64_t, Made> ready_;
   std::mutex mutex_;

@@ -12,7 +12,9 @@ namespace spt::worker {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
+double seconds(Clock::time_point since) {
+  return std::chrono::duration<double>(Clock::now() - since).count();
+}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -30,7 +32,8 @@ ProbeAnswer probe_stage(const Registry& registry, const ProbeQuery& query, const
   TrainTotals totals;
   std::vector<double> times;
   // Without prefetching, so that a step's time holds its data too; the first step pays for allocations and is left out.
-  const TrainSetup setup{*model, optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(), device, 0, stage.cost()};
+  const TrainSetup setup{*model, optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(),
+                         device, 0,         stage.cost()};
   train_stage(setup, totals, [&](const StepReport& report) {
     if (totals.step > 1 || stage.spec().steps == 1) times.push_back(report.step_s);
     return static_cast<int64_t>(times.size()) < query.steps;

@@ -74,8 +74,10 @@ bool has_cuda_half() {
 }
 
 void reset_peak_memory(const at::Device& device) {
-  if (device.is_cuda()) at::accelerator::resetPeakStats(device.index());
-  else std::ofstream("/proc/self/clear_refs") << 5;  // where the kernel refuses, the peak is that of the whole process
+  if (device.is_cuda())
+    at::accelerator::resetPeakStats(device.index());
+  else
+    std::ofstream("/proc/self/clear_refs") << 5;  // where the kernel refuses, the peak is that of the whole process
 }
 
 int64_t peak_memory(const at::Device& device) {
@@ -93,7 +95,11 @@ void install_stop_signals() {
   ::sigaction(SIGINT, &action, nullptr);
 }
 
-bool stop_requested() { return stop_flag != 0; }
-void set_stop_requested(bool stop) { stop_flag = stop ? 1 : 0; }
+bool stop_requested() {
+  return stop_flag != 0;
+}
+void set_stop_requested(bool stop) {
+  stop_flag = stop ? 1 : 0;
+}
 
 }  // namespace spt::worker

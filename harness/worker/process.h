@@ -8,8 +8,8 @@
 
 namespace spt::worker {
 
-/// Allocator thresholds (large blocks stay with the process: 5-16 % of a step, performance-notes.md), and first choice of the kernel's out-of-memory
-/// killer, so that it never picks the supervisor. Call first in main().
+/// Allocator thresholds (large blocks stay with the process: 5-16 % of a step, performance-notes.md), and first choice of the kernel's
+/// out-of-memory killer, so that it never picks the supervisor. Call first in main().
 void prepare_process();
 
 /// Seconds since this process was started.

@@ -25,7 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using protocols::MetricValue;
-double elapsed_s(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
+double elapsed_s(Clock::time_point since) {
+  return std::chrono::duration<double>(Clock::now() - since).count();
+}
 
 std::vector<results::Metric> as_records(const std::string& split, const std::vector<MetricValue>& values) {
   std::vector<results::Metric> metrics;
@@ -33,7 +35,9 @@ std::vector<results::Metric> as_records(const std::string& split, const std::vec
   return metrics;
 }
 
-void append(std::vector<results::Metric>& to, const std::vector<results::Metric>& more) { to.insert(to.end(), more.begin(), more.end()); }
+void append(std::vector<results::Metric>& to, const std::vector<results::Metric>& more) {
+  to.insert(to.end(), more.begin(), more.end());
+}
 
 /// Equal bits, or within `tolerance` relative; NaN equals NaN.
 bool equal_metrics(const std::vector<MetricValue>& a, const std::vector<MetricValue>& b, double tolerance) {
@@ -72,8 +76,9 @@ class StageRunner {
     write_start(note);
     if (audit && state_.totals.step == 0) journal_.write(0, *audit);
     evaluate_if_due();
-    const TrainSetup setup{*model_,     optimizer_,  stage_.objective(), stage_.train_data(),       stage_.spec().train, stage_.spec().steps,
-                           stage_.rng(), device_, request_.prefetch_threads, stage_.cost()};
+    const TrainSetup setup{
+        *model_,      optimizer_, stage_.objective(),        stage_.train_data(), stage_.spec().train, stage_.spec().steps,
+        stage_.rng(), device_,    request_.prefetch_threads, stage_.cost()};
     train_stage(setup, state_.totals, [this](const StepReport& report) { return after_step(report); });
     finish();
   }
@@ -87,7 +92,8 @@ class StageRunner {
     const std::filesystem::path file = dir_ / request_.parent_dir / "best.safetensors";
     const LoadedBest parent = read_best(file);
     const std::string wanted = stage_key(request_.job, static_cast<size_t>(request_.stage) - 1);
-    if (parent.stage_key != wanted) throw Error("{}: belongs to stage {}, this stage starts from {}", file.string(), parent.stage_key, wanted);
+    if (parent.stage_key != wanted)
+      throw Error("{}: belongs to stage {}, this stage starts from {}", file.string(), parent.stage_key, wanted);
     return transfer(parent.content, *model_, file.string());
   }
 
@@ -137,7 +143,8 @@ class StageRunner {
                                                .notes = task.notes,
                                                .startup_s = startup_s_,
                                                .open_s = open_s_});
-    spdlog::info("stage {} step {}/{} on {}{}{}", stage_.spec().name, step(), stage_.spec().steps, stamp_.device_model, note.empty() ? "" : ": ", note);
+    spdlog::info("stage {} step {}/{} on {}{}{}", stage_.spec().name, step(), stage_.spec().steps, stamp_.device_model,
+                 note.empty() ? "" : ": ", note);
   }
 
   // --- between steps
@@ -184,7 +191,8 @@ class StageRunner {
   }
 
   void evaluate_once() {
-    SPT_CHECK(evaluate_at_[state_.evaluations] == step(), "evaluation {} was due at step {}", state_.evaluations + 1, evaluate_at_[state_.evaluations]);
+    SPT_CHECK(evaluate_at_[state_.evaluations] == step(), "evaluation {} was due at step {}", state_.evaluations + 1,
+              evaluate_at_[state_.evaluations]);
     const auto start = Clock::now();
     const tasks::Dataset& validation = *stage_.task().validation;
     const Evaluation on_train = evaluate_split(*model_, *stage_.train_data(), stage_.train_sample());
@@ -222,8 +230,10 @@ class StageRunner {
 
   // --- after the last step
   void finish() {
-    SPT_CHECK(step() == stage_.spec().steps && state_.evaluations == stage_.spec().evaluations, "step {} and {} evaluations at the end", step(),
-              state_.evaluations);
+    SPT_CHECK(step() == stage_.spec().steps && state_.evaluations == stage_.spec().evaluations, "step {} and {} evaluations at the end",
+              step(), state_.evaluations);
+    const std::string by = stage_.objective().selection().name;
+    if (!std::isfinite(metric_value(state_.best, by))) throw Diverged("validation " + by, fmt::format("no evaluation gave a finite {}", by));
     results::DoneEvent done = summary();
     const auto reloading = Clock::now();
     const auto selected = stage_.fresh_model(device_);
@@ -236,8 +246,8 @@ class StageRunner {
     done.reload_equal = equal_metrics(again, state_.best, 0);
     const bool exact = device_.is_cpu() && !state_.mixed_stamps;
     if (!done.reload_equal && (exact || !equal_metrics(again, state_.best, 1e-4)))
-      throw Error("the selected checkpoint, read back, gives validation {} = {:.17g}, in training it was {:.17g}", stage_.objective().selection().name,
-                  metric_value(again, stage_.objective().selection().name), metric_value(state_.best, stage_.objective().selection().name));
+      throw Error("the selected checkpoint, read back, gives validation {} = {:.17g}, in training it was {:.17g}", by,
+                  metric_value(again, by), metric_value(state_.best, by));
     done.reload_s = elapsed_s(reloading);
     done.selected = as_records("validation", state_.best);
     if (stage_.supervised()) read_test(*selected, done);

@@ -62,9 +62,12 @@ SelfCheck check_architecture(const models::Architecture& architecture, const at:
   alone.tokens = input.tokens.slice(0, 1, 2).slice(1, 0, 9);
   const double apart = (forward_backward(*model, alone).output[0] - first.output[1]).abs().max().item<double>();
   check.detail = fmt::format("alone and among others differ by {:.1e}", apart);
-  if (!finite(first)) check.detail = "a value is not finite";
-  else if (!equal(first, second)) check.detail = "two equal passes differ";
-  else check.passed = apart < 1e-4;
+  if (!finite(first))
+    check.detail = "a value is not finite";
+  else if (!equal(first, second))
+    check.detail = "two equal passes differ";
+  else
+    check.passed = apart < 1e-4;
   return check;
 }
 
@@ -74,7 +77,8 @@ std::vector<SelfCheck> selftest(const std::string& device, int64_t threads) {
   const at::Device on = prepare_device(device, threads);
   std::vector<SelfCheck> checks;
   for (const models::KernelCheck& kernel : models::run_kernel_selftests(on))
-    checks.push_back({"kernel " + kernel.name, kernel.ok, fmt::format("differs from its twin by {:.1e}, allowed {:.1e}", kernel.max_error, kernel.tolerance)});
+    checks.push_back({"kernel " + kernel.name, kernel.ok,
+                      fmt::format("differs from its twin by {:.1e}, allowed {:.1e}", kernel.max_error, kernel.tolerance)});
   for (const models::Architecture& architecture : models::architectures()) {
     try {
       checks.push_back(check_architecture(architecture, on));

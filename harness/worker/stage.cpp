@@ -30,8 +30,8 @@ tasks::OpenedTask open_task(const tasks::Task& task, const JobSpec& job, const s
 const models::Architecture& checked_architecture(const Registry& registry, const JobSpec& job) {
   const models::Architecture& architecture = registry.architecture(job.architecture.name);
   if (architecture.version != job.architecture.version)
-    throw Error("architecture {} has version {} here, the job was planned with {}; plan it again", job.architecture.name, architecture.version,
-                job.architecture.version);
+    throw Error("architecture {} has version {} here, the job was planned with {}; plan it again", job.architecture.name,
+                architecture.version, job.architecture.version);
   return architecture;
 }
 
@@ -87,17 +87,24 @@ models::ModelSpec model_spec(const models::Architecture& architecture, const Opt
 
 void check_causal(const models::Architecture& architecture, const OptionMap& options, const std::string& objective) {
   if (!protocols::find_objective(objective).needs_causal) return;
-  if (architecture.causal.empty()) throw Error("objective {} needs a causal model, and architecture {} cannot be one", objective, architecture.name);
+  if (architecture.causal.empty())
+    throw Error("objective {} needs a causal model, and architecture {} cannot be one", objective, architecture.name);
   for (const auto& [name, value] : architecture.causal) {
     const auto found = options.find(name);
     if (found == options.end() || found->second != value)
-      throw Error("objective {} needs a causal model: architecture {} must have {} = {}", objective, architecture.name, name, to_text(value));
+      throw Error("objective {} needs a causal model: architecture {} must have {} = {}", objective, architecture.name, name,
+                  to_text(value));
   }
 }
 
 protocols::OptimizerRules optimizer_rules(const TrainOptions& train, const std::string& profile) {
   // Published state space configurations give A and B a rate of their own, and dt the global one (never-from-scratch.md 1.3).
-  return {.name = profile, .lr = train.lr, .weight_decay = train.weight_decay, .state_lr = train.state_lr, .lr_dt = {}, .lr_a = train.state_lr,
+  return {.name = profile,
+          .lr = train.lr,
+          .weight_decay = train.weight_decay,
+          .state_lr = train.state_lr,
+          .lr_dt = {},
+          .lr_a = train.state_lr,
           .lr_b = train.state_lr};
 }
 
@@ -113,7 +120,8 @@ Stage::Stage(const Registry& registry, const JobSpec& job, size_t index, const s
       rng_(job.seed, job.streams),
       architecture_(checked_architecture(registry, job)),
       task_(open_task(registry.task(job.task.name), job, data_root)),
-      objective_(protocols::make_objective(spec_.objective.name, spec_.objective.options, task_.facts, {spec_.train.pool, spec_.train.head_hidden})) {
+      objective_(protocols::make_objective(spec_.objective.name, spec_.objective.options, task_.facts,
+                                           {spec_.train.pool, spec_.train.head_hidden})) {
   if (job.init != "default") throw Error("{}", unknown_name("init", job.init, std::vector<std::string>{"default"}));
   if (spec_.evaluations < 1) throw Error("a stage needs at least 1 evaluation, stage {} has {}", spec_.name, spec_.evaluations);
   if (spec_.inputs != "subset" && spec_.inputs != "train")

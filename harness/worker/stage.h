@@ -65,8 +65,8 @@ class Stage {
   std::vector<int64_t> train_sample_;
 };
 
-/// Chance and the trivial predictor of a task: majority rate of test; test score of always answering train's majority class (ties: the smaller),
-/// or train's mean. 0 where the notion does not apply.
+/// Chance and the trivial predictor of a task: majority rate of test; test score of always answering train's majority class (ties: the
+/// smaller), or train's mean. 0 where the notion does not apply.
 struct Baseline {
   double chance = 0;
   double majority = 0;

@@ -88,8 +88,8 @@ Parts parts_of_step(const TrainSetup& setup, const Sampler& sampler, int64_t ste
 protocols::Prepared to_device(const protocols::Prepared& prepared, const at::Device& device, at::ScalarType type) {
   protocols::Prepared moved = prepared;
   models::ModelInput& input = moved.input;
-  for (at::Tensor* tensor : {&input.tokens, &input.values, &input.lengths, &input.decoder_tokens, &input.decoder_lengths, &input.positions,
-                             &moved.target}) {
+  for (at::Tensor* tensor :
+       {&input.tokens, &input.values, &input.lengths, &input.decoder_tokens, &input.decoder_lengths, &input.positions, &moved.target}) {
     if (tensor->defined()) *tensor = tensor->to(device, tensor->is_floating_point() ? type : tensor->scalar_type());
   }
   return moved;

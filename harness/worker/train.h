@@ -54,11 +54,10 @@ struct StepReport {
 
 /// Updates totals.step .. steps-1 of a stage, whatever its objective.
 ///
-/// Loss of an update = sum over the counted positions of its whole batch / their number; a batch without any has loss 0, and its update is done
-/// with zero gradients. Gradients are clipped by global norm after accumulation.
-/// Random: order and masks by the sampler; LibTorch's global generator is seeded from "dropout" by the step before each update.
-/// `after_step` is called after each update, with totals up to date; false ends the training there.
-/// Errors: Diverged before the update that a value which is not finite would have spoiled.
+/// Loss of an update = sum over the counted positions of its whole batch / their number; a batch without any has loss 0, and its update is
+/// done with zero gradients. Gradients are clipped by global norm after accumulation. Random: order and masks by the sampler; LibTorch's
+/// global generator is seeded from "dropout" by the step before each update. `after_step` is called after each update, with totals up to
+/// date; false ends the training there. Errors: Diverged before the update that a value which is not finite would have spoiled.
 void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::function<bool(const StepReport&)>& after_step);
 
 /// The batch of one step: what the prefetcher makes.

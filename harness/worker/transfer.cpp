@@ -10,7 +10,9 @@
 namespace spt::worker {
 namespace {
 
-bool of_head(std::string_view name) { return name.starts_with("head."); }
+bool of_head(std::string_view name) {
+  return name.starts_with("head.");
+}
 
 bool has_indicator_column(const at::Tensor& source, const at::Tensor& target) {
   return source.dim() == 2 && target.dim() == 2 && source.size(0) == target.size(0) && source.size(1) == target.size(1) + 1;
@@ -29,7 +31,8 @@ results::TransferEvent transfer(const SafetensorsFile& checkpoint, models::Model
       continue;
     }
     const auto found = checkpoint.tensors.find(name);
-    if (found == checkpoint.tensors.end()) throw Error("{}: tensor '{}' is missing; the stage before was trained with another architecture", where, name);
+    if (found == checkpoint.tensors.end())
+      throw Error("{}: tensor '{}' is missing; the stage before was trained with another architecture", where, name);
     at::Tensor source = from_raw(found->second);
     if (source.scalar_type() != target.scalar_type())
       throw Error("{}: tensor '{}' is {}, the model has {}", where, name, found->second.dtype, to_raw(target).dtype);
@@ -44,7 +47,8 @@ results::TransferEvent transfer(const SafetensorsFile& checkpoint, models::Model
     copies.emplace_back(target, source);
   }
   for (const auto& [name, tensor] : checkpoint.tensors) {
-    if (of_head(name)) audit.dropped.push_back(name);
+    if (of_head(name))
+      audit.dropped.push_back(name);
     else if (std::none_of(targets.begin(), targets.end(), [&](const auto& t) { return t.first == name; }))
       throw Error("{}: the model has no tensor '{}'", where, name);
   }

@@ -93,7 +93,8 @@ TEST(MaskedObjective, TargetsAreTheHiddenTokensAndNothingElseMatters) {
   EXPECT_EQ(loss, objective->loss_sum(logits, objective->prepare(other, 1, mask)).item<double>());
   tasks::Batch changed = batch;  // one hidden token changed: the loss must change
   changed.tokens = batch.tokens.clone();
-  changed.tokens.view(-1)[prepared.input.positions[0].item<int64_t>()] = batch.tokens.view(-1)[prepared.input.positions[0]].item<int64_t>() == 5 ? 6 : 5;
+  changed.tokens.view(-1)[prepared.input.positions[0].item<int64_t>()] =
+      batch.tokens.view(-1)[prepared.input.positions[0]].item<int64_t>() == 5 ? 6 : 5;
   EXPECT_NE(loss, objective->loss_sum(logits, objective->prepare(changed, 1, mask)).item<double>());
 }
 

@@ -104,8 +104,8 @@ TEST(Optimizer, NamesTheFirstBadGradient) {
 TEST(OptimizerRules, FairDecaysMatricesAloneAndLimitsStateRates) {
   const OptimizerRules rules{.name = "fair", .lr = 0.01, .weight_decay = 0.05, .state_lr = 0.001};
   EXPECT_EQ(tensor_rule(rules, ParameterRole::kMatrix), (TensorRule{0.01, 0.05}));
-  for (const auto role : {ParameterRole::kBias, ParameterRole::kNorm, ParameterRole::kEmbedding, ParameterRole::kPosition, ParameterRole::kStateC,
-                          ParameterRole::kStateD})
+  for (const auto role : {ParameterRole::kBias, ParameterRole::kNorm, ParameterRole::kEmbedding, ParameterRole::kPosition,
+                          ParameterRole::kStateC, ParameterRole::kStateD})
     EXPECT_EQ(tensor_rule(rules, role), (TensorRule{0.01, 0.0})) << role_name(role);
   for (const auto role : {ParameterRole::kStateA, ParameterRole::kStateB, ParameterRole::kStateDt})
     EXPECT_EQ(tensor_rule(rules, role), (TensorRule{0.001, 0.0})) << role_name(role);
@@ -116,15 +116,17 @@ TEST(OptimizerRules, FairDecaysMatricesAloneAndLimitsStateRates) {
 
 TEST(OptimizerRules, PaperDecaysEverythingButStateABDt) {
   const OptimizerRules rules{.name = "paper", .lr = 0.01, .weight_decay = 0.05, .state_lr = 0.5, .lr_dt = {}, .lr_a = 0.001, .lr_b = 0.002};
-  for (const auto role : {ParameterRole::kMatrix, ParameterRole::kBias, ParameterRole::kNorm, ParameterRole::kEmbedding, ParameterRole::kStateC,
-                          ParameterRole::kStateD})
+  for (const auto role : {ParameterRole::kMatrix, ParameterRole::kBias, ParameterRole::kNorm, ParameterRole::kEmbedding,
+                          ParameterRole::kStateC, ParameterRole::kStateD})
     EXPECT_EQ(tensor_rule(rules, role), (TensorRule{0.01, 0.05})) << role_name(role);
   EXPECT_EQ(tensor_rule(rules, ParameterRole::kStateA), (TensorRule{0.001, 0.0}));
   EXPECT_EQ(tensor_rule(rules, ParameterRole::kStateB), (TensorRule{0.002, 0.0}));
   EXPECT_EQ(tensor_rule(rules, ParameterRole::kStateDt), (TensorRule{0.01, 0.0}));
 }
 
-TEST(OptimizerRules, AnUnknownSetIsRefused) { EXPECT_THROW(tensor_rule({.name = "papers"}, ParameterRole::kMatrix), Error); }
+TEST(OptimizerRules, AnUnknownSetIsRefused) {
+  EXPECT_THROW(tensor_rule({.name = "papers"}, ParameterRole::kMatrix), Error);
+}
 
 }  // namespace
 }  // namespace spt::protocols

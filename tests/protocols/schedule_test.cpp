@@ -52,7 +52,9 @@ TEST(Schedule, AnUnknownNameIsRefusedWithTheKnownOnes) {
   }
 }
 
-TEST(Schedule, AStageOfOneStepIsAllWarmUp) { EXPECT_DOUBLE_EQ(schedule_factor("cosine", 0, 1, warmup_steps(0.1, 1)), 1.0); }
+TEST(Schedule, AStageOfOneStepIsAllWarmUp) {
+  EXPECT_DOUBLE_EQ(schedule_factor("cosine", 0, 1, warmup_steps(0.1, 1)), 1.0);
+}
 
 }  // namespace
 }  // namespace spt::protocols

@@ -23,7 +23,11 @@ std::filesystem::path fresh_folder(const std::string& name) {
 }
 
 models::ModelSpec tiny_spec(int64_t channels, const std::string& head, int64_t outputs) {
-  return {.options = {{"causal", false}}, .input = {channels > 0 ? 0 : 12, channels, 12}, .head = {.kind = head, .outputs = outputs}, .dropout = 0, .mask_padding = true};
+  return {.options = {{"causal", false}},
+          .input = {channels > 0 ? 0 : 12, channels, 12},
+          .head = {.kind = head, .outputs = outputs},
+          .dropout = 0,
+          .mask_padding = true};
 }
 
 std::shared_ptr<test::TinyModel> drawn(const models::ModelSpec& spec, uint64_t seed) {
@@ -32,7 +36,9 @@ std::shared_ptr<test::TinyModel> drawn(const models::ModelSpec& spec, uint64_t s
   return model;
 }
 
-protocols::AdamW optimizer_of(const models::Model& model) { return {protocols::trained_tensors(model, {}), {}}; }
+protocols::AdamW optimizer_of(const models::Model& model) {
+  return {protocols::trained_tensors(model, {}), {}};
+}
 
 StageState sample_state() {
   StageState state;
@@ -49,7 +55,8 @@ StageState sample_state() {
 }
 
 struct Saved {
-  explicit Saved(const std::string& name) : folder(fresh_folder(name)), file(folder / "last.safetensors"), model(drawn(tiny_spec(0, "pooled", 2), 1)) {
+  explicit Saved(const std::string& name)
+      : folder(fresh_folder(name)), file(folder / "last.safetensors"), model(drawn(tiny_spec(0, "pooled", 2), 1)) {
     protocols::AdamW optimizer = optimizer_of(*model);
     for (const auto& [key, tensor] : optimizer.state()) at::Tensor(tensor).uniform_(0, 1);
     state = sample_state();
@@ -68,7 +75,8 @@ TEST(Checkpoint, BringsBackEveryTensorAndNumber) {
   protocols::AdamW optimizer = optimizer_of(*other);
   const LoadedLast last = read_last(saved.file);
   restore_last(last, *other, optimizer, "here");
-  for (size_t i = 0; i < model_tensors(*other).size(); ++i) EXPECT_TRUE(torch::equal(model_tensors(*other)[i].second, model_tensors(*saved.model)[i].second));
+  for (size_t i = 0; i < model_tensors(*other).size(); ++i)
+    EXPECT_TRUE(torch::equal(model_tensors(*other)[i].second, model_tensors(*saved.model)[i].second));
   for (size_t i = 0; i < saved.moments.size(); ++i) EXPECT_TRUE(torch::equal(optimizer.state()[i].second, saved.moments[i].second));
   EXPECT_EQ(optimizer.steps(), 17);
   EXPECT_EQ(last.stage_key, "key");
@@ -126,7 +134,8 @@ TEST(Checkpoint, BestHoldsTheModelAloneAndItsStep) {
 }
 
 TEST(Checkpoint, DtypesSurvive) {
-  for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte, at::kBool}) {
+  for (const at::ScalarType type :
+       {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte, at::kBool}) {
     const at::Tensor tensor = torch::tensor({1, 0, 1, 1}).to(type).reshape({2, 2}).t();
     const at::Tensor back = from_raw(to_raw(tensor));
     EXPECT_EQ(back.scalar_type(), type);

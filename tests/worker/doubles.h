@@ -38,16 +38,19 @@ class TinyModel : public models::Model {
  public:
   static constexpr int64_t kWidth = 6;
   explicit TinyModel(const models::ModelSpec& spec) : spec_(spec) {
-    if (spec.input.vocabulary > 0) table_ = register_module("encoder", std::make_shared<Table>(spec.input.vocabulary, kWidth));
-    else encoder_ = register_module("encoder", std::make_shared<Affine>(spec.input.channels, kWidth));
+    if (spec.input.vocabulary > 0)
+      table_ = register_module("encoder", std::make_shared<Table>(spec.input.vocabulary, kWidth));
+    else
+      encoder_ = register_module("encoder", std::make_shared<Affine>(spec.input.channels, kWidth));
     body_ = register_module("body", std::make_shared<Affine>(kWidth, kWidth));
     head_ = register_module("head", std::make_shared<Affine>(spec.head.kind == "retrieval" ? 2 * kWidth : kWidth, spec.head.outputs));
     counter_ = body_->register_buffer("counter", torch::zeros({2}));
   }
 
   at::Tensor forward(const models::ModelInput& input) override {
-    const at::Tensor x = table_ ? table_->weight.index_select(0, input.tokens.flatten()).reshape({input.tokens.size(0), input.tokens.size(1), kWidth})
-                                : (*encoder_)(input.values);
+    const at::Tensor x =
+        table_ ? table_->weight.index_select(0, input.tokens.flatten()).reshape({input.tokens.size(0), input.tokens.size(1), kWidth})
+               : (*encoder_)(input.values);
     at::Tensor real = models::real_positions(input.lengths, x.size(1));
     if (!real.defined()) real = torch::ones({x.size(0), x.size(1)}, torch::kBool);
     const at::Tensor weights = real.to(x.scalar_type()).unsqueeze(-1);
@@ -68,8 +71,7 @@ class TinyModel : public models::Model {
 
   void reset_parameters(const Stream& init) override {
     const torch::NoGradGuard no_grad;
-    for (auto& item : named_parameters())
-      item.value().uniform_(-0.7, 0.7, at::make_generator<at::CPUGeneratorImpl>(init.seed(item.key())));
+    for (auto& item : named_parameters()) item.value().uniform_(-0.7, 0.7, at::make_generator<at::CPUGeneratorImpl>(init.seed(item.key())));
     counter_.fill_(3);
   }
 
@@ -100,7 +102,8 @@ inline models::Architecture tiny_architecture() {
   tiny.causal = {{"causal", true}};
   tiny.build_model = [](const models::ModelSpec& spec) { return std::make_shared<TinyModel>(spec); };
   tiny.model_flops = [](const models::ModelSpec& spec, int64_t length) {
-    return models::Flops{100, 72.0 * static_cast<double>(length) + 12.0 * static_cast<double>(spec.head.outputs) * spec.head.share * static_cast<double>(length)};
+    return models::Flops{100, 72.0 * static_cast<double>(length) +
+                                  12.0 * static_cast<double>(spec.head.outputs) * spec.head.share * static_cast<double>(length)};
   };
   return tiny;
 }
@@ -114,7 +117,8 @@ inline std::function<void()>& on_batch() {
 /// Examples made from their number: rows of 3 to 12 tokens of 4..11, or of 2 channels.
 class TinyDataset : public tasks::Dataset {
  public:
-  TinyDataset(std::string kind, int64_t first, int64_t size, bool ragged = true) : kind_(std::move(kind)), first_(first), size_(size), ragged_(ragged) {}
+  TinyDataset(std::string kind, int64_t first, int64_t size, bool ragged = true)
+      : kind_(std::move(kind)), first_(first), size_(size), ragged_(ragged) {}
   int64_t size() const override { return size_; }
   int64_t length(int64_t i) const override { return ragged_ ? 3 + static_cast<int64_t>(SplitMix64(first_ + i)() % 10) : 8; }
   int64_t label(int64_t i) const override {
@@ -181,7 +185,11 @@ inline tasks::TaskFacts tiny_facts(const std::string& kind, int64_t train = 40) 
   facts.documents = kind == "pairs" ? 2 : 1;
   facts.outputs = kind == "sequence-to-sequence" ? 6 : 2;
   facts.mask_ratio = 0.3;
-  facts.metrics = {{.name = kind == "regression" ? "r2" : kind == "sequence-to-sequence" ? "exact_match" : "accuracy", .unit = "", .higher_is_better = true}};
+  facts.metrics = {{.name = kind == "regression"             ? "r2"
+                            : kind == "sequence-to-sequence" ? "exact_match"
+                                                             : "accuracy",
+                    .unit = "",
+                    .higher_is_better = true}};
   facts.train_size = train;
   facts.validation_size = 70;
   facts.test_size = 30;
@@ -239,11 +247,16 @@ inline JobSpec tiny_job(const std::string& kind, const std::string& pretraining 
   train.lr = 0.02;
   train.dropout = 0.1;
   if (!pretraining.empty()) {
-    StageSpec stage{.name = "pretrain", .objective = {.name = pretraining, .version = 1, .options = {}}, .train = train, .steps = 14, .evaluations = 3};
+    StageSpec stage{
+        .name = "pretrain", .objective = {.name = pretraining, .version = 1, .options = {}}, .train = train, .steps = 14, .evaluations = 3};
     if (pretraining == "masked") stage.objective.options = {{"ratio", 0.0}};
     job.stages.push_back(stage);
   }
-  job.stages.push_back({.name = "finetune", .objective = {.name = "supervised", .version = 1, .options = {}}, .train = train, .steps = 23, .evaluations = 4});
+  job.stages.push_back({.name = "finetune",
+                        .objective = {.name = "supervised", .version = 1, .options = {}},
+                        .train = train,
+                        .steps = 23,
+                        .evaluations = 4});
   return job;
 }
 

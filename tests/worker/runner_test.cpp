@@ -162,7 +162,8 @@ TEST(Runner, TwoRunsGiveTheSameNumbersAndThreadsOfThePrefetcherChangeNone) {
   EXPECT_EQ(a.best_bytes(0), b.best_bytes(0));
 }
 
-/// Runs the stage until its `batches`-th batch is made (of training or evaluation), when SIGTERM seems to arrive. Whether it was done before.
+/// Runs the stage until its `batches`-th batch is made (of training or evaluation), when SIGTERM seems to arrive. Whether it was done
+/// before.
 bool run_until(Folder& folder, const JobSpec& job, int64_t index, int64_t batches) {
   test::on_batch() = [&batches] {
     if (--batches == 0) set_stop_requested(true);
@@ -223,8 +224,10 @@ TEST(Runner, ADamagedCheckpointRestartsTheStageAndSaysSo) {
     ASSERT_FALSE(run_until(folder, job, 0, 5));
     const fs::path last = folder.stage(0) / "last.safetensors";
     std::string bytes = read_file(last);
-    if (truncate) bytes.resize(bytes.size() / 2);
-    else bytes[bytes.size() - 9] = static_cast<char>(bytes[bytes.size() - 9] ^ 1);
+    if (truncate)
+      bytes.resize(bytes.size() / 2);
+    else
+      bytes[bytes.size() - 9] = static_cast<char>(bytes[bytes.size() - 9] ^ 1);
     write_file_atomically(last, bytes);
     ASSERT_TRUE(folder.run(job, 0));
     const StartEvent start = folder.events<StartEvent>(0).back();
@@ -277,6 +280,15 @@ TEST(Runner, DivergenceIsAnOutcomeWithItsTensor) {
   EXPECT_GT(folder.lines(0).back().step, 0);
 }
 
+TEST(Runner, AStageWithoutOneFiniteEvaluationHasDiverged) {
+  Folder folder("nothing-counted");
+  JobSpec job = test::tiny_job("classification", "masked");
+  job.stages[0].objective.options["ratio"] = 1e-12;  // nothing is hidden, so nothing can be evaluated
+  EXPECT_FALSE(folder.run(job, 0));
+  EXPECT_EQ(folder.events<FailedEvent>(0).back().failure, results::Failure::kDiverged);
+  EXPECT_EQ(folder.events<FailedEvent>(0).back().tensor, "validation loss");
+}
+
 TEST(Runner, FailuresHaveTheirClass) {
   Folder folder("classes");
   JobSpec job = test::tiny_job("classification");
@@ -296,7 +308,9 @@ TEST(Runner, FailuresHaveTheirClass) {
     }
   };
   EXPECT_EQ(classed(std::bad_alloc()), results::Failure::kOom);
-  EXPECT_EQ(classed(c10::Error("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes. Error code 12", c10::Backtrace())), results::Failure::kOom);
+  EXPECT_EQ(
+      classed(c10::Error("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes. Error code 12", c10::Backtrace())),
+      results::Failure::kOom);
   EXPECT_EQ(classed(c10::Error("shapes differ", c10::Backtrace())), results::Failure::kCrashed);
   EXPECT_EQ(classed(7), results::Failure::kCrashed);
 }

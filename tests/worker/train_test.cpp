@@ -17,7 +17,8 @@ struct Bench {
     optimizer = std::make_unique<protocols::AdamW>(stage.optimizer(*model));
   }
   TrainSetup setup(int64_t threads = 0) {
-    return {*model, *optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(), at::kCPU, threads, stage.cost()};
+    return {*model,      *optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps,
+            stage.rng(), at::kCPU,   threads,           stage.cost()};
   }
   std::vector<StepReport> train(int64_t threads = 0, const std::function<void()>& between = {}) {
     std::vector<StepReport> reports;
@@ -91,8 +92,9 @@ TEST(TrainStage, EvaluationInBetweenChangesNothing) {
 
 class Accumulation : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(Objectives, Accumulation,
-                         testing::Values(std::pair{"classification", ""}, std::pair{"classification", "masked"}, std::pair{"classification", "causal"},
-                                         std::pair{"regression", "masked"}, std::pair{"regression", ""}, std::pair{"sequence-to-sequence", ""}));
+                         testing::Values(std::pair{"classification", ""}, std::pair{"classification", "masked"},
+                                         std::pair{"classification", "causal"}, std::pair{"regression", "masked"},
+                                         std::pair{"regression", ""}, std::pair{"sequence-to-sequence", ""}));
 
 TEST_P(Accumulation, PartsEqualTheLargeBatchWithRaggedRowsAndMasks) {
   const auto options = [](int64_t parts) {
@@ -180,7 +182,8 @@ TEST(TrainStage, ScratchAndPretrainedShareHeadInitAndDataOrder) {
   Bench scratch(job_of("classification", "")), pretrained(job_of("classification", "masked"), 1);
   EXPECT_TRUE(torch::equal(scratch.flat(), pretrained.flat()));
   const Sampler a(40, scratch.stage.rng().stream("order")), b(40, pretrained.stage.rng().stream("order"));
-  EXPECT_TRUE(torch::equal(parts_of_step(scratch.setup(), a, 7).front().example_ids, parts_of_step(pretrained.setup(), b, 7).front().example_ids));
+  EXPECT_TRUE(
+      torch::equal(parts_of_step(scratch.setup(), a, 7).front().example_ids, parts_of_step(pretrained.setup(), b, 7).front().example_ids));
 }
 
 class Kinds : public testing::TestWithParam<const char*> {};
@@ -189,8 +192,8 @@ INSTANTIATE_TEST_SUITE_P(Doubles, Kinds, testing::Values("classification", "pair
 TEST_P(Kinds, GoThroughTrainingAndEvaluation) {
   Bench bench(job_of(GetParam(), ""));
   bench.train();
-  const Evaluation evaluation =
-      evaluate({*bench.model, bench.stage.objective(), at::kCPU, 0, {}}, *bench.stage.task().validation, all_indices(70), Stream(1, "mask"));
+  const Evaluation evaluation = evaluate({*bench.model, bench.stage.objective(), at::kCPU, 0, {}}, *bench.stage.task().validation,
+                                         all_indices(70), Stream(1, "mask"));
   EXPECT_EQ(evaluation.metrics.front().name, "loss");
   EXPECT_TRUE(std::isfinite(evaluation.metrics.front().value));
   EXPECT_EQ(evaluation.scores.size(), 70u);
