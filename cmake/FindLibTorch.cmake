@@ -17,6 +17,10 @@
 include(FindPackageHandleStandardArgs)
 
 # --- candidates ----------------------------------------------------------------------------------------------------------------------
+# A place that the environment named stays this build's, also when ninja configures again without that environment.
+if(DEFINED ENV{LIBTORCH_ROOT})
+  set(LIBTORCH_ROOT "$ENV{LIBTORCH_ROOT}" CACHE PATH "folder that holds LibTorch's include/ and lib/" FORCE)
+endif()
 # Version of the LibTorch whose include folder is given, or empty.
 function(_lt_read_version include out)
   set(${out} "" PARENT_SCOPE)
