@@ -19,12 +19,19 @@ at::Tensor Attention::forward(const at::Tensor& x, const at::Tensor& real) {
   const at::Tensor weight = torch::cat({query_->weight, key_->weight, value_->weight});
   const at::Tensor bias = torch::cat({query_->bias, key_->bias, value_->bias});
   const at::Tensor qkv = torch::linear(x, weight, bias).view({B, L, 3, n_heads_, D / n_heads_});
-  const at::Tensor qk = rotary_ ? rotary_->rotate(qkv.narrow(2, 0, 2)) : qkv;
-  const auto heads_first = [](const at::Tensor& t) { return t.transpose(1, 2); };  // (B, H, L, d_k)
-  const at::Tensor q = heads_first(qk.select(2, 0)), k = heads_first(qk.select(2, 1)), v = heads_first(qkv.select(2, 2));
+  // unbind and split_with_sizes, because their backward passes write each gradient once; those of select and narrow fill all of qkv each.
+  std::vector<at::Tensor> parts;
+  if (rotary_) {
+    const auto qk_and_v = qkv.split_with_sizes({2, 1}, 2);
+    parts = rotary_->rotate(qk_and_v[0]).unbind(2);
+    parts.push_back(qk_and_v[1].squeeze(2));
+  } else {
+    parts = qkv.unbind(2);
+  }
+  for (at::Tensor& part : parts) part = part.transpose(1, 2);  // (B, H, L, d_k)
   std::optional<at::Tensor> mask;
   if (real.defined() && !causal_) mask = real.view({B, 1, 1, L}).expand({B, 1, L, L});
-  const at::Tensor y = at::scaled_dot_product_attention(q, k, v, mask, /*dropout_p=*/0.0, causal_);
+  const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], mask, /*dropout_p=*/0.0, causal_);
   return output_->forward(y.transpose(1, 2).reshape({B, L, D}));
 }
 
