@@ -37,12 +37,12 @@ fs::path text_root(const std::string& name) {
 
 const OptionMap kSmall = {{"max_length", int64_t{16}}, {"min_freq", int64_t{10}}, {"validation_examples", int64_t{10}}, {"partial", true}};
 
-OptionMap with(OptionMap options, const std::string& name, OptionValue value) {
+OptionMap text_with(OptionMap options, const std::string& name, OptionValue value) {
   options[name] = std::move(value);
   return options;
 }
 
-OpenedTask open_with(const OptionMap& options, const fs::path& root, uint64_t seed = 1) {
+OpenedTask open_text_with(const OptionMap& options, const fs::path& root, uint64_t seed = 1) {
   return find_task("text").open(options, root, Rng(seed).stream("subset"));
 }
 
@@ -70,7 +70,7 @@ std::string text_error(Function function) {
 
 TEST(TextTask, CarvesAStratifiedValidationSplit) {
   const fs::path root = text_root("splits");
-  const OpenedTask opened = open_with(kSmall, root);
+  const OpenedTask opened = open_text_with(kSmall, root);
   EXPECT_EQ(opened.train->size(), 50);
   EXPECT_EQ(opened.validation->size(), 10);
   EXPECT_EQ(opened.test->size(), 40);
@@ -80,12 +80,12 @@ TEST(TextTask, CarvesAStratifiedValidationSplit) {
   ids.merge(ids_of(*opened.validation));
   ids.merge(ids_of(*opened.test));
   EXPECT_EQ(ids.size(), 100u) << "no example is in two splits";
-  EXPECT_EQ(ids_of(*open_with(kSmall, root, 2).validation), ids_of(*opened.validation)) << "the job's seed moves no validation example";
-  EXPECT_NE(ids_of(*open_with(with(kSmall, "split_seed", int64_t{43}), root).validation), ids_of(*opened.validation));
+  EXPECT_EQ(ids_of(*open_text_with(kSmall, root, 2).validation), ids_of(*opened.validation)) << "the job's seed moves no validation example";
+  EXPECT_NE(ids_of(*open_text_with(text_with(kSmall, "split_seed", int64_t{43}), root).validation), ids_of(*opened.validation));
 }
 
 TEST(TextTask, EncodesCharactersCutWithEndOfSequence) {
-  const OpenedTask opened = open_with(kSmall, text_root("encode"));
+  const OpenedTask opened = open_text_with(kSmall, text_root("encode"));
   // Train counts, cut to 15 characters: most are a; n and p 30 each; e acute 26 (the 13 shortest of a class); c 2, so unknown; no !.
   EXPECT_EQ(opened.facts.vocabulary, 4 + 4);
   const Batch batch = opened.test->batch(std::vector<int64_t>{0, 19});
@@ -99,7 +99,7 @@ TEST(TextTask, EncodesCharactersCutWithEndOfSequence) {
 TEST(TextTask, FactsAreThoseOfWhatIsOpened) {
   const fs::path root = text_root("facts");
   const TaskFacts facts = find_task("text").facts(kSmall, root);
-  const OpenedTask opened = open_with(kSmall, root);
+  const OpenedTask opened = open_text_with(kSmall, root);
   EXPECT_EQ(facts.vocabulary, opened.facts.vocabulary);
   EXPECT_EQ(facts.train_lengths, opened.facts.train_lengths);
   EXPECT_EQ(facts.data_hash, opened.facts.data_hash);
@@ -112,17 +112,17 @@ TEST(TextTask, FactsAreThoseOfWhatIsOpened) {
 
 TEST(TextTask, SubsetsAreNestedAndTestOnesDoNotFollowTheSeed) {
   const fs::path root = text_root("subsets");
-  const OptionMap options = with(with(kSmall, "train_examples", int64_t{20}), "test_examples", int64_t{8});
-  const OpenedTask opened = open_with(options, root);
+  const OptionMap options = text_with(text_with(kSmall, "train_examples", int64_t{20}), "test_examples", int64_t{8});
+  const OpenedTask opened = open_text_with(options, root);
   const auto large = ids_of(*opened.train);
-  const auto small = ids_of(*open_with(with(options, "train_examples", int64_t{5}), root).train);
+  const auto small = ids_of(*open_text_with(text_with(options, "train_examples", int64_t{5}), root).train);
   EXPECT_EQ(large.size(), 20u);
   EXPECT_TRUE(std::includes(large.begin(), large.end(), small.begin(), small.end()));
   EXPECT_EQ(opened.unlabelled_train->size(), 50);
   EXPECT_EQ(opened.facts.train_size, 20);
   EXPECT_EQ(opened.test->size(), 8);
   EXPECT_EQ(positives(*opened.test), 4);
-  const OpenedTask other = open_with(options, root, 2);
+  const OpenedTask other = open_text_with(options, root, 2);
   EXPECT_NE(ids_of(*other.train), large);
   EXPECT_EQ(ids_of(*other.test), ids_of(*opened.test));
   EXPECT_EQ(other.facts.vocabulary, opened.facts.vocabulary);
@@ -132,17 +132,17 @@ TEST(TextTask, SaysWhatTrainAndTestShare) {
   const fs::path root = text_root("shared");
   std::ofstream(root / "imdb/aclImdb/test/pos/3_10.txt") << "paa\xc3\xa9";  // train/pos/1_10.txt
   std::ofstream(root / "imdb/aclImdb/test/pos/4_10.txt") << "paa\xc3\xa9";
-  const OpenedTask opened = open_with(with(kSmall, "validation_examples", int64_t{2}), root);
+  const OpenedTask opened = open_text_with(text_with(kSmall, "validation_examples", int64_t{2}), root);
   EXPECT_THAT(opened.notes, Contains(HasSubstr("2 test reviews have the text of a train review")));
 }
 
 TEST(TextTask, OtherDataNeedPartial) {
   const fs::path root = text_root("partial");
-  const auto error = [](const OptionMap& options, const fs::path& where) { return text_error([&] { open_with(options, where); }); };
-  EXPECT_THAT(error(with(kSmall, "partial", false), root), HasSubstr("are not the official ones (60 train, 40 test"));
+  const auto error = [](const OptionMap& options, const fs::path& where) { return text_error([&] { open_text_with(options, where); }); };
+  EXPECT_THAT(error(text_with(kSmall, "partial", false), root), HasSubstr("are not the official ones (60 train, 40 test"));
   EXPECT_THAT(error(kSmall, "nowhere"), HasSubstr("nowhere/imdb/aclImdb"));
-  EXPECT_THAT(error(with(kSmall, "train_examples", int64_t{51}), root), HasSubstr("60 train and 40 test reviews are too few"));
-  EXPECT_THAT(error(with(kSmall, "validation_examples", int64_t{60}), root), HasSubstr("validation_examples 60"));
+  EXPECT_THAT(error(text_with(kSmall, "train_examples", int64_t{51}), root), HasSubstr("60 train and 40 test reviews are too few"));
+  EXPECT_THAT(error(text_with(kSmall, "validation_examples", int64_t{60}), root), HasSubstr("validation_examples 60"));
 }
 
 TEST(TextTask, IsPlannedWithoutData) {
@@ -180,7 +180,7 @@ TEST(DataText, OfficialFactsAreThoseOfTheData) {
   for (const int64_t max_length : {1024, 2048, 4096}) {
     const OptionMap options = {{"max_length", max_length}};
     const TaskFacts planned = find_task("text").facts(options, "nowhere");
-    const OpenedTask opened = open_with(options, root);
+    const OpenedTask opened = open_text_with(options, root);
     EXPECT_EQ(planned.vocabulary, opened.facts.vocabulary) << max_length;
     EXPECT_EQ(planned.train_lengths, opened.facts.train_lengths) << max_length;
     EXPECT_EQ(planned.data_hash, opened.facts.data_hash);
