@@ -73,7 +73,7 @@ Outcome read_outcome(const std::filesystem::path& db) {
       for (const auto& value : {row.test, row.validation, row.last_validation}) text += value ? " " + exact(*value) : " none";
       text += fmt::format(" {} {} {} {} {}", row.steps, row.examples, row.tokens, exact(row.flops), row.parameters);
       for (const float score : store.scores(row.job_key, "test")) text += exact(score);
-      EXPECT_TRUE(outcome.results.emplace(row.job_key, text).second) << "job twice: " << row.name;
+      EXPECT_TRUE(outcome.results.emplace(row.name + " " + row.job_key, text).second) << "job twice: " << row.name;
     }
     for (const results::CurveRow& row : store.curves(matrix.id))
       EXPECT_TRUE(outcome.curve.emplace(fmt::format("{}/{}/{}/{}/{}/{}", row.job_key, row.stage_key, row.stage, row.split, row.metric, row.step), row.value).second);

@@ -24,7 +24,7 @@ struct Tiny {
   double lr = 0.002;
   int steps = 12;
   std::string task = "listops";
-  std::string task_options = "max_length = 16, train_examples = 200, validation_examples = 50, test_examples = 50";
+  std::string task_options = "min_length = 4, max_length = 16, max_depth = 3, train_examples = 200, validation_examples = 50, test_examples = 50";
 };
 
 std::filesystem::path write_matrix(const std::filesystem::path& folder, const Tiny& tiny) {
@@ -112,15 +112,19 @@ TEST_F(Run, ASecondRunOnADatabaseInUseIsRefusedWithItsHolder) {
 }
 
 TEST_F(Run, MissingDataIsAFailureThatSaysWhatToRunAndTheSweepEnds) {
-  EXPECT_NE(run({.task = "text", .task_options = "max_length = 1024"}), 0);
-  EXPECT_THAT(output(), HasSubstr("spt-bench data"));
+  EXPECT_EQ(run({.task = "text", .task_options = "max_length = 1024"}), 1);
+  EXPECT_THAT(output(), HasSubstr("data: "));
+  EXPECT_THAT(output(), HasSubstr("Put the unpacked folder at"));
 }
 
 TEST_F(Run, TruncatedDataFileIsAFailureOfClassData) {
-  std::filesystem::create_directories(folder / "data" / "fashion");
-  write_file_atomically(folder / "data" / "fashion" / "train-images-idx3-ubyte.gz", "\x1f\x8b too short");
+  const std::filesystem::path packaged = "/usr/share/datasets/fashion-mnist", own = folder / "data" / "fashion";
+  if (!std::filesystem::exists(packaged)) GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";
+  std::filesystem::create_directories(own);
+  std::filesystem::copy(packaged, own);
+  std::filesystem::resize_file(own / "train-images-idx3-ubyte.gz", 100000);
   EXPECT_EQ(run({.task = "fashion", .task_options = "patch = 14"}), 1);
-  EXPECT_THAT(output(), HasSubstr("data:"));
+  EXPECT_THAT(output(), HasSubstr("data: "));
   EXPECT_THAT(output(), HasSubstr("train-images-idx3-ubyte"));
 }
 
