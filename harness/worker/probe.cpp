@@ -31,18 +31,22 @@ ProbeAnswer probe_stage(const Registry& registry, const ProbeQuery& query, const
   protocols::AdamW optimizer = stage.optimizer(*model);
   TrainTotals totals;
   std::vector<double> times;
-  // Without prefetching, so that a step's time holds its data too; the first step pays for allocations and is left out.
+  // Without prefetching, so that a step's time holds its data too; the first steps pay for allocations and are left out, as is the first pass
+  // of the evaluation.
+  constexpr int64_t kWarmup = 3;
   const TrainSetup setup{*model, optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(),
                          device, 0,         stage.cost()};
   train_stage(setup, totals, [&](const StepReport& report) {
-    if (totals.step > 1 || stage.spec().steps == 1) times.push_back(report.step_s);
+    if (totals.step > std::min(kWarmup, stage.spec().steps - 1)) times.push_back(report.step_s);
     return static_cast<int64_t>(times.size()) < query.steps;
   });
   answer.step_s = median(times);
   const tasks::Dataset& validation = *stage.task().validation;
   const int64_t examples = std::min<int64_t>(validation.size(), kEvaluationBatch);
+  const auto pass = [&] { evaluate({*model, stage.objective(), device, 0, {}}, validation, all_indices(examples), stage.rng().stream("mask")); };
+  pass();
   const auto evaluating = Clock::now();
-  evaluate({*model, stage.objective(), device, 0, {}}, validation, all_indices(examples), stage.rng().stream("mask"));
+  pass();
   answer.evaluate_example_s = seconds(evaluating) / static_cast<double>(std::max<int64_t>(1, examples));
   return answer;
 }
