@@ -14,7 +14,23 @@
 namespace spt::models {
 
 /// What a parameter is, which decides its learning rate and decay (protocols/optimizer.h): never its name.
-enum class ParameterRole { kMatrix, kBias, kNorm, kEmbedding, kPosition, kStateA, kStateB, kStateC, kStateD, kStateDt };
+/// kState*: of a state space. A, B, C, D, dt as in x' = A x + B u, y = C x + D u, step dt; kStateReal and kStateImag are the parts of an A whose
+/// parts have rates of their own, kStateW the product of a B and a C (dlr, dss).
+enum class ParameterRole {
+  kMatrix,
+  kBias,
+  kNorm,
+  kEmbedding,
+  kPosition,
+  kStateA,
+  kStateB,
+  kStateC,
+  kStateD,
+  kStateDt,
+  kStateReal,
+  kStateImag,
+  kStateW
+};
 
 /// Floating-point operations of a forward pass over a batch of B: fixed + per_example * B. Convention: 2 per multiply-add, causal attention
 /// half, real FFT 2.5 n log2 n, complex 5 n log2 n, element-wise 0 (backward costs twice the forward; not in here). B counts rows of the

@@ -20,6 +20,12 @@ std::optional<double> published_state_rate(const OptimizerRules& rules, Paramete
       return rules.lr_b.value_or(rules.lr);
     case ParameterRole::kStateDt:
       return rules.lr_dt.value_or(rules.lr);
+    case ParameterRole::kStateReal:
+      return rules.lr_real.value_or(rules.lr);
+    case ParameterRole::kStateImag:
+      return rules.lr_imag.value_or(rules.lr);
+    case ParameterRole::kStateW:
+      return rules.lr_w.value_or(rules.lr);
     default:
       return {};
   }
@@ -32,6 +38,9 @@ TensorRule fair_rule(const OptimizerRules& rules, ParameterRole role) {
     case ParameterRole::kStateA:
     case ParameterRole::kStateB:
     case ParameterRole::kStateDt:
+    case ParameterRole::kStateReal:
+    case ParameterRole::kStateImag:
+    case ParameterRole::kStateW:
       return {std::min(rules.lr, rules.state_lr), 0.0};
     default:
       return {rules.lr, 0.0};
@@ -51,7 +60,8 @@ TensorRule tensor_rule(const OptimizerRules& rules, ParameterRole role) {
 
 std::string role_name(ParameterRole role) {
   static constexpr const char* kNames[] = {"matrix",  "bias",    "norm",    "embedding", "position",
-                                           "state_a", "state_b", "state_c", "state_d",   "state_dt"};
+                                           "state_a", "state_b", "state_c", "state_d",   "state_dt",
+                                           "state_real", "state_imag", "state_w"};
   return kNames[static_cast<int>(role)];
 }
 

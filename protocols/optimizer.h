@@ -26,7 +26,8 @@ struct OptimizerRules {
   double lr = 1e-3;
   double weight_decay = 0.05;
   double state_lr = 1e-3;                                  ///< fair
-  std::optional<double> lr_dt = {}, lr_a = {}, lr_b = {};  ///< paper; absent: lr
+  std::optional<double> lr_dt = {}, lr_a = {}, lr_b = {};       ///< paper; absent: lr
+  std::optional<double> lr_real = {}, lr_imag = {}, lr_w = {};  ///< paper, of A by parts and of W; absent: lr
 };
 
 /// Errors: Error for an unknown rule name.

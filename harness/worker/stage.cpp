@@ -105,7 +105,10 @@ protocols::OptimizerRules optimizer_rules(const TrainOptions& train, const std::
           .state_lr = train.state_lr,
           .lr_dt = {},
           .lr_a = train.state_lr,
-          .lr_b = train.state_lr};
+          .lr_b = train.state_lr,
+          .lr_real = train.state_lr,
+          .lr_imag = train.state_lr,
+          .lr_w = train.state_lr};
 }
 
 Stream subset_stream(const JobSpec& job) {
