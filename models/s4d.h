@@ -4,47 +4,20 @@
 #include <string>
 
 #include "models/kernels/s4d_kernel.h"
-#include "models/layers/linear.h"
+#include "models/layers/ssm_layer.h"
 
 namespace spt::models {
 
-struct S4dOptions {
-  int64_t n_layers = 4;
-  int64_t d_model = 64;
-  int64_t d_state = 64;
-  int64_t n_ssm = 0;
-  bool bidirectional = true;
+struct S4dOptions : SsmStateOptions {
   std::string measure = "diag-lin";
   std::string discretization = "bilinear";
-  double dt_min = 0.001;
-  double dt_max = 0.1;
-  int64_t l_max = 0;
-  std::string norm = "layer";
-  std::string norm_position = "pre";
-  std::string batch_statistics = "real";
-
-  int64_t state_matrices() const { return n_ssm == 0 ? d_model : n_ssm; }
-  int64_t directions() const { return bidirectional ? 2 : 1; }
-  void validate() const;  ///< Errors: Error for sizes that do not fit together
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers", .min = 1});
-    visit("d_model", self.d_model, OptionInfo{.effect = "width D, channels of the convolution", .min = 1});
-    visit("d_state", self.d_state, OptionInfo{.effect = "state N of a channel, even: conjugate pairs count twice", .min = 2});
-    visit("n_ssm", self.n_ssm,
-          OptionInfo{.effect = "trained state matrices, shared by the channels; 0: one a channel; must divide d_model", .min = 0});
-    visit("bidirectional", self.bidirectional, OptionInfo{.effect = "a second kernel looks ahead"});
-    visit("measure", self.measure, OptionInfo{.effect = "initial state matrix", .choices = {"diag-lin", "diag-inv", "diag-legs"}});
+    visit_state(self, visit);
+    visit("measure", self.measure,
+          OptionInfo{.effect = "initial state matrix; random: without HiPPO", .choices = {"diag-lin", "diag-inv", "diag-legs", "random"}});
     visit("discretization", self.discretization, OptionInfo{.effect = "from continuous to discrete time", .choices = {"bilinear", "zoh"}});
-    visit("dt_min", self.dt_min, OptionInfo{.effect = "smallest initial step", .min = 1e-9, .unit = "positions"});
-    visit("dt_max", self.dt_max, OptionInfo{.effect = "largest initial step", .min = 1e-9, .unit = "positions"});
-    visit("l_max", self.l_max, OptionInfo{.effect = "longest kernel; 0: as long as the input", .min = 0, .unit = "positions"});
-    visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer", "batch"}});
-    visit("norm_position", self.norm_position,
-          OptionInfo{.effect = "norm before (with a final norm) or after each layer", .choices = {"pre", "post"}});
-    visit("batch_statistics", self.batch_statistics,
-          OptionInfo{.effect = "positions that batch norm counts: real ones, or pads too as published", .choices = {"real", "all"}});
   }
 };
 
@@ -56,33 +29,18 @@ at::Tensor s4d_initial_state(const std::string& measure, int64_t d_state);
 
 /// The kernel's parameters and the skip D.
 ///
-/// Random: log_dt uniform in log [dt_min, dt_max], C complex normal with E|C|^2 = 1, D ~ N(0, 1); the rest in closed form, B = 1.
-class S4dStateSpace : public Layer {
+/// Random: log_dt uniform in log [dt_min, dt_max], C complex normal with E|C|^2 = 1, D ~ N(0, 1); B = 1. A in closed form, or, measure
+/// `random`, Re = -1/2 and Im = exp(N(0, 1)), each state matrix apart.
+class S4dStateSpace : public StateSpace {
  public:
   explicit S4dStateSpace(const S4dOptions& options);
-  at::Tensor kernel(int64_t length) const;        ///< (directions, D, length)
-  at::Tensor forward(const at::Tensor& u) const;  ///< k * u + D u, (B, L, D)
+  at::Tensor kernel(int64_t length) override;  ///< (directions, D, length)
   void reset_parameters(const Stream& init, const std::string& prefix) override;
   ParameterRole role(const std::string& name) const override;
 
  private:
   S4dOptions options_;
-  at::Tensor log_dt_, inv_w_real_, w_imag_, B_, C_, D_;
-};
-
-/// y = GLU(W drop(gelu(k * u + D u))), with u zeroed at pads first.
-///
-/// Shapes: u (B, L, D), real (B, L) bool or undefined -> (B, L, D); W Linear(D, 2D). What stands at pads in y is not zeroed.
-class S4dLayer : public Layer {
- public:
-  S4dLayer(const S4dOptions& options, double dropout);
-  at::Tensor mix(const at::Tensor& u, const at::Tensor& real);
-  const S4dStateSpace& state_space() const { return *ssm_; }
-
- private:
-  double dropout_;
-  std::shared_ptr<S4dStateSpace> ssm_;
-  std::shared_ptr<Linear> output_;
+  at::Tensor log_dt_, inv_w_real_, w_imag_, B_, C_;
 };
 
 }  // namespace spt::models

@@ -4,6 +4,7 @@
 
 #include "tests/reference/handlers.h"
 #include "tests/reference/networks.h"
+#include "tests/reference/state_spaces.h"
 
 namespace spt::reference {
 namespace {
@@ -12,56 +13,18 @@ models::S4dOptions s4d_case_options(const Case& c, const nlohmann::json& options
   return read_options<models::S4dOptions>(body_options(c, "s4d", options), c.where("options"));
 }
 
-/// The state space without D, which no kernel needs and no kernel case has.
-std::map<std::string, at::Tensor> with_skip(std::map<std::string, at::Tensor> weights, int64_t width) {
-  weights["ssm.D"] = torch::zeros({1, width}, torch::kFloat64);
-  return weights;
+MakeStateSpace s4d_maker(const Case& c) {
+  return [&c](const nlohmann::json& options) { return std::make_shared<models::S4dStateSpace>(s4d_case_options(c, options)); };
 }
-
-/// Puts the state space where a layer has it, so that names are those of the case.
-class KernelOnly : public torch::nn::Module {
- public:
-  explicit KernelOnly(const models::S4dOptions& options) { ssm = register_module("ssm", std::make_shared<models::S4dStateSpace>(options)); }
-  std::shared_ptr<models::S4dStateSpace> ssm;
-};
 
 }  // namespace
 
 void s4d_kernel_case(Case& c) {
-  nlohmann::json given = c.options();
-  const int64_t length = given.at("length").get<int64_t>();
-  given.erase("length");
-  const models::S4dOptions options = s4d_case_options(c, given);
-  KernelOnly module(options);
-  module.to(torch::kFloat64);
-  load_strictly(module, with_skip(c.take("weight."), options.d_model), c.name());
-  const at::Tensor K = module.ssm->kernel(length);
-  c.compare_output("K", K);
-  const at::Tensor loss = (K * c.input("cotangent")).sum();
-  c.compare("loss", loss, c.tensor("loss"), c.tolerance("loss"));
-  loss.backward();
-  for (const auto& parameter : module.named_parameters())
-    if (parameter.key() != "ssm.D")
-      c.compare("grad." + parameter.key(), parameter.value().grad(), c.tensor("grad." + parameter.key()), c.tolerance("gradient"));
+  state_space_kernel_case(c, s4d_maker(c));
 }
 
 void s4d_layer_case(Case& c) {
-  models::S4dLayer layer(s4d_case_options(c, c.options()), 0);
-  layer.to(torch::kFloat64);
-  load_strictly(layer, c.take("weight."), c.name());
-  const at::Tensor x = c.input("x").requires_grad_();
-  const at::Tensor real = c.has("input.lengths") ? models::real_positions(c.input("lengths"), x.size(1)) : at::Tensor();
-  const at::Tensor y = layer.mix(x, real);
-  c.compare_output("y", y);
-  std::map<std::string, at::Tensor> leaves = {{"x", x}};
-  if (c.has("input.x_then")) {  // a second call of another length; the loss is on it
-    const at::Tensor x_then = c.input("x_then").requires_grad_();
-    const at::Tensor y_then = layer.mix(x_then, {});
-    c.compare_output("y_then", y_then);
-    compare_gradients(c, layer, y_then, {{"x", x_then}});
-    return;
-  }
-  compare_gradients(c, layer, y, leaves);
+  state_space_layer_case(c, s4d_maker(c));
 }
 
 void s4d_init_case(Case& c) {
