@@ -6,7 +6,9 @@
 #define SPT_ARCHITECTURES(X) \
   X(gru)                     \
   X(linear)                  \
+  X(s4)                      \
   X(s4d)                     \
+  X(ssm_dense)               \
   X(transformer)
 
 namespace spt::models {

@@ -7,7 +7,9 @@
 #include <functional>
 
 #include "harness/base/error.h"
+#include "models/kernels/dense_kernel.h"
 #include "models/kernels/long_convolution.h"
+#include "models/kernels/s4_kernel.h"
 #include "models/kernels/s4d_kernel.h"
 
 namespace spt::models {
@@ -72,6 +74,28 @@ Kernel s4d_test(bool bilinear, int64_t directions, int64_t length, const at::Gen
           [=](const std::vector<at::Tensor>& in) { return s4d_kernel_naive(parameters(in), length); }};
 }
 
+Kernel s4_test(int64_t directions, int64_t period, int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  const int64_t H = 4, copies = 2, pairs = 3;
+  const auto parameters = [](const std::vector<at::Tensor>& in) { return S4Parameters{in[0], in[1], in[2], in[3], in[4], in[5]}; };
+  return {fmt::format("s4_kernel {} period={} L={}", directions == 1 ? "causal" : "bidirectional", period, length),
+          {normal({H}) * 0.5 - 3, normal({copies, pairs}) * 0.3 - 0.7, normal({copies, pairs}) * 5, normal({1, copies, pairs, 2}),
+           normal({1, copies, pairs, 2}), normal({directions, H, pairs, 2})},
+          [=](const std::vector<at::Tensor>& in) { return s4_kernel(parameters(in), period, length); },
+          [=](const std::vector<at::Tensor>& in) { return s4_kernel_naive(parameters(in), period, length); }};
+}
+
+Kernel dense_test(int64_t directions, int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  const int64_t H = 4, copies = 2, N = 5;
+  const auto parameters = [](const std::vector<at::Tensor>& in) { return DenseParameters{in[0], in[1], in[2], in[3]}; };
+  return {fmt::format("dense_kernel {} L={}", directions == 1 ? "causal" : "bidirectional", length),
+          {normal({H}) * 0.5 - 3, normal({copies, N, N}) * 0.4 - torch::eye(N, torch::kFloat64), normal({copies, N}),
+           normal({directions, H, N})},
+          [=](const std::vector<at::Tensor>& in) { return dense_kernel(parameters(in), length); },
+          [=](const std::vector<at::Tensor>& in) { return dense_kernel_naive(parameters(in), length); }};
+}
+
 }  // namespace
 
 std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
@@ -79,7 +103,9 @@ std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
   const std::vector<Kernel> kernels = {convolution_test(1, 33, 33, generator), convolution_test(2, 64, 64, generator),
                                        convolution_test(2, 40, 17, generator), s4d_test(true, 2, 64, generator),
                                        s4d_test(true, 1, 35, generator),       s4d_test(false, 2, 33, generator),
-                                       s4d_test(false, 1, 100, generator)};
+                                       s4d_test(false, 1, 100, generator),     s4_test(2, 32, 32, generator),
+                                       s4_test(1, 33, 20, generator),          dense_test(2, 33, generator),
+                                       dense_test(1, 20, generator)};
   std::vector<KernelCheck> checks;
   const auto add = [&](const std::string& name, double error, double tolerance) {
     checks.push_back({name, error, tolerance, error <= tolerance});

@@ -34,6 +34,8 @@ const std::vector<Configuration>& configurations() {
       {"transformer-image-1k", "paper", "transformer", {{"n_layers", int64_t{6}}, {"d_model", int64_t{256}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{512}}, {"position", std::string("rotary")}}, 1024, 0, 10, 64},
       {"s4d-image-1k", "cpu", "s4d", {{"n_layers", int64_t{6}}, {"d_model", int64_t{64}}, {"d_state", int64_t{64}}}, 1024, 0, 10, 16},
       {"s4d-image-1k", "paper", "s4d", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}}, 1024, 0, 10, 50},
+      {"s4-image-1k", "cpu", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{64}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 16},
+      {"s4-image-1k", "paper", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 50},
   };
   return kAll;
 }

@@ -26,6 +26,10 @@ double operator_flops(const at::RecordFunction& record) {
   if (name == "aten::addmm" || name == "aten::baddbmm") return 2 * product(tensor(1).sizes()) * static_cast<double>(tensor(2).size(-1));
   if (name == "aten::_scaled_dot_product_flash_attention_for_cpu")
     return 4 * product(tensor(0).sizes()) * static_cast<double>(tensor(1).size(2)) * (inputs[4].toBool() ? 0.5 : 1.0);
+  if (name == "aten::_linalg_solve_ex") {  // one factorisation, then two triangular solves a column
+    const double N = static_cast<double>(tensor(0).size(-1));
+    return product(tensor(0).sizes()) * (N * 2 / 3 + 2 * static_cast<double>(tensor(1).size(-1)));
+  }
   if (name == "aten::_fft_r2c" || name == "aten::_fft_c2r") {
     const double n = static_cast<double>(name == "aten::_fft_r2c" ? tensor(0).size(-1) : inputs[3].toInt());
     return product(tensor(0).sizes()) / static_cast<double>(tensor(0).size(-1)) * 2.5 * n * std::log2(n);
@@ -90,6 +94,26 @@ TEST(Flops, OfS4dAreThoseCounted) {
   expect_counted("s4d", size, kClasses, true);
   expect_counted("s4d", causal, kClasses, false);
   expect_counted("s4d", cut, {.kind = "sequence", .outputs = 3}, false);
+}
+
+TEST(Flops, OfS4AreThoseCounted) {
+  const OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_state", int64_t{16}}};
+  OptionMap causal = size, cut = size;
+  causal["bidirectional"] = false;
+  cut["l_max"] = int64_t{41};
+  expect_counted("s4", size, kClasses, true);
+  expect_counted("s4", causal, kClasses, false);
+  expect_counted("s4", cut, {.kind = "sequence", .outputs = 3}, false);
+}
+
+TEST(Flops, OfTheDenseStateSpaceAreThoseCounted) {
+  const OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_state", int64_t{16}}};
+  OptionMap causal = size, cut = size;
+  causal["bidirectional"] = false;
+  cut["l_max"] = int64_t{41};
+  expect_counted("ssm-dense", size, kClasses, true);
+  expect_counted("ssm-dense", causal, kClasses, false);
+  expect_counted("ssm-dense", cut, kClasses, false);
 }
 
 TEST(Flops, OfTheGruAreThoseCounted) {

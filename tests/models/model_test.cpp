@@ -193,8 +193,11 @@ TEST(Options, ThatDoNotFitTogetherAreRefused) {
   EXPECT_THAT(message("s4d", {{"n_ssm", int64_t{3}}}), HasSubstr("does not divide"));
   EXPECT_THAT(message("s4d", {{"dt_min", 0.5}}), HasSubstr("dt_min = 0.5 is above dt_max"));
   EXPECT_THAT(message("s4d", {{"measure", std::string("diag-lim")}}), HasSubstr("did you mean 'diag-lin'"));
+  EXPECT_THAT(message("s4", {{"d_state", int64_t{7}}}), HasSubstr("architecture 's4': d_state = 7 is odd"));
+  EXPECT_THAT(message("s4", {{"rank", int64_t{2}}}), HasSubstr("rank"));
+  EXPECT_THAT(message("ssm-dense", {{"n_ssm", int64_t{3}}}), HasSubstr("architecture 'ssm-dense': n_ssm = 3 does not divide"));
   EXPECT_THAT(message("gru", {{"d_model", int64_t{7}}}), HasSubstr("odd"));
-  EXPECT_THAT(message_of([] { find_architecture("s4e"); }), HasSubstr("did you mean 's4d'"));
+  EXPECT_THAT(message_of([] { find_architecture("transfomer"); }), HasSubstr("did you mean 'transformer'"));
 }
 
 TEST(Linear, ReadsTokenFrequenciesOfRealPositions) {

@@ -11,6 +11,11 @@ void initial_model_case(Case& c);  ///< layer / model.reset_parameters
 void s4d_kernel_case(Case& c);     ///< kernel / s4d
 void s4d_layer_case(Case& c);      ///< layer / s4d
 void s4d_init_case(Case& c);       ///< init / s4d
+void s4_kernel_case(Case& c);         ///< kernel / s4
+void s4_layer_case(Case& c);          ///< layer / s4
+void s4_init_case(Case& c);           ///< init / s4
+void ssm_dense_kernel_case(Case& c);  ///< kernel / ssm-dense
+void ssm_dense_layer_case(Case& c);   ///< layer / ssm-dense
 
 void listops_tokenizer_case(Case& c);  ///< tokenizer / listops
 void text_tokenizer_case(Case& c);     ///< tokenizer / text

@@ -23,15 +23,22 @@ constexpr const char* kUsage =
 Handler find_handler(const Case& c) {
   using namespace spt::reference;
   static const std::map<std::pair<std::string, std::string>, Handler> kHandlers = {
+      {{"architecture", "s4"}, architecture_case},
       {{"architecture", "s4d"}, architecture_case},
+      {{"architecture", "ssm-dense"}, architecture_case},
       {{"architecture", "transformer"}, architecture_case},
       {{"generator", "listops value"}, listops_value_case},
       {{"generator", "lra listops generator"}, listops_statistics_case},
       {{"head", "model"}, head_case},
+      {{"init", "s4"}, s4_init_case},
       {{"init", "s4d"}, s4d_init_case},
+      {{"kernel", "s4"}, s4_kernel_case},
       {{"kernel", "s4d"}, s4d_kernel_case},
+      {{"kernel", "ssm-dense"}, ssm_dense_kernel_case},
       {{"layer", "model.reset_parameters"}, initial_model_case},
+      {{"layer", "s4"}, s4_layer_case},
       {{"layer", "s4d"}, s4d_layer_case},
+      {{"layer", "ssm-dense"}, ssm_dense_layer_case},
       {{"objective", "causal_levels"}, causal_levels_case},
       {{"objective", "causal_tokens"}, causal_tokens_case},
       {{"objective", "causal_values"}, causal_values_case},
