@@ -71,6 +71,8 @@ class Store {
   std::unordered_map<std::string, StageState> stage_states() const;  ///< of every known stage
   std::unordered_map<std::string, StageState> stage_states(const std::vector<std::string>& keys) const;
   std::vector<AttemptTimes> attempt_times() const;
+  /// Whether a job of a planned matrix has a stage that starts from this one and is not done, whichever run is to train it.
+  bool is_needed(const std::string& stage_key) const;
 
   // --- running
   int64_t begin_attempt(const std::string& stage_key);  ///< number of the new attempt; status running

@@ -90,6 +90,15 @@ void Store::record_plan(const MatrixRow& matrix, const std::vector<PlannedJob>& 
   });
 }
 
+bool Store::is_needed(const std::string& stage_key) const {
+  return impl_->database.read([&] {
+    Query query = impl_->database.query(R"sql(
+      SELECT EXISTS (SELECT 1 FROM stage AS child JOIN job_stage ON job_stage.stage = child.id JOIN label ON label.job = job_stage.job
+                     WHERE child.parent = (SELECT id FROM stage WHERE key = ?) AND child.status <> 'done'))sql");
+    return query.bind(stage_key).step() && query.integer(0) != 0;
+  });
+}
+
 int64_t find_stage(Database& database, const std::string& key) {
   Query query = database.query("SELECT id FROM stage WHERE key = ?");
   return query.bind(key).step() ? query.integer(0) : 0;

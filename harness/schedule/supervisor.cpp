@@ -86,7 +86,6 @@ struct Supervisor::Impl {
   RunSummary summary;
   Clock::time_point begun = Clock::now();
   bool stopping = false;
-  std::set<std::string> finished;            // keys of the stages that are done
   double cost_done = 0, cost_seconds = 0;    // of the stages that are done, and the slot seconds they took
 
   std::filesystem::path dir_of(const std::string& key) const { return options.runs / key; }
@@ -197,18 +196,15 @@ struct Supervisor::Impl {
     if (options.keep == Keep::kNone && !task.pretraining) std::filesystem::remove(dir_of(task.key) / "best.safetensors", ignored);
   }
 
-  /// A pretraining checkpoint goes when the last stage that starts from it is done.
+  /// A pretraining checkpoint goes when no planned job is left that starts from it, of this run or of another matrix.
   void release_parent(const StageTask& task) {
-    if (task.parent.empty() || options.keep != Keep::kNone) return;
-    const auto needs = [&](const StageTask& other) { return other.parent == task.parent && other.key != task.key && !finished.contains(other.key); };
-    if (std::any_of(tasks.begin(), tasks.end(), needs)) return;
+    if (task.parent.empty() || options.keep != Keep::kNone || store.is_needed(task.parent)) return;
     std::error_code ignored;
     std::filesystem::remove(dir_of(task.parent) / "best.safetensors", ignored);
   }
 
   void succeed(const Running& run) {
     const StageTask& task = tasks[run.task];
-    finished.insert(task.key);
     ++summary.done;
     remove_checkpoints(task);
     release_parent(task);

@@ -79,12 +79,21 @@ class Sweep {
     return key;
   }
 
+  /// The stage stays planned, but this run doesn't train it.
+  void leave_to_another_run(const std::string& key) {
+    const auto at = std::find_if(tasks_.begin(), tasks_.end(), [&](const StageTask& task) { return task.key == key; });
+    elsewhere_.push_back(*at);
+    tasks_.erase(at);
+  }
+
   RunSummary run() {
     results::MatrixRow matrix;
     matrix.id = matrix.name = "fake";
     std::vector<results::PlannedStage> stages;
     std::vector<results::PlannedJob> jobs;
-    for (const StageTask& task : tasks_) {
+    std::vector<StageTask> planned = tasks_;
+    planned.insert(planned.end(), elsewhere_.begin(), elsewhere_.end());
+    for (const StageTask& task : planned) {
       stages.push_back({.key = task.key, .name = task.pretraining ? "pretrain" : "finetune", .parent = task.parent, .spec = "{}", .index = task.stage});
       if (task.pretraining) continue;
       results::PlannedJob job;
@@ -112,7 +121,7 @@ class Sweep {
   std::filesystem::path folder_;
   std::unique_ptr<results::Store> store_;
   std::map<std::string, JobSpec> specs_;
-  std::vector<StageTask> tasks_;
+  std::vector<StageTask> tasks_, elsewhere_;
 };
 
 bool alive(pid_t pid) {
@@ -149,6 +158,15 @@ TEST(Supervisor, RunsASharedPretrainingOnceBeforeItsChildrenAndDropsItsCheckpoin
   EXPECT_EQ(sweep.recorder.order.front(), pretraining);
   EXPECT_EQ(sweep.recorder.order.size(), 3u);
   EXPECT_FALSE(std::filesystem::exists(sweep.dir(pretraining) / "best.safetensors"));
+}
+
+TEST(Supervisor, KeepsAPretrainingCheckpointThatAPlannedJobOfAnotherRunNeeds) {
+  Sweep sweep;
+  const std::string pretraining = sweep.add("brief", 1, "", true);
+  sweep.add("ok", 1, pretraining);
+  sweep.leave_to_another_run(sweep.add("ok", 2, pretraining));
+  EXPECT_EQ(sweep.run().done, 2);
+  EXPECT_TRUE(std::filesystem::exists(sweep.dir(pretraining) / "best.safetensors"));
 }
 
 TEST(Supervisor, AFailedPretrainingBlocksItsChildrenAndNothingElse) {
