@@ -29,10 +29,15 @@ void check_retry(const std::set<std::string>& retry) {
     if (std::find(kClasses.begin(), kClasses.end(), name) == kClasses.end()) throw Error("{}", unknown_name("failure class", name, kClasses));
 }
 
+// A job that stands in two arms is one job.
 void count_jobs(const Plan& plan, Work& work) {
+  std::vector<bool> counted(plan.stages.size(), false);
   for (const PlanCell& cell : plan.cells) {
     for (size_t seed = 0; seed < plan.matrix.seeds.size(); ++seed) {
-      const StageWork last = work.stages[cell.stages.back() + seed];
+      const size_t stage = cell.stages.back() + seed;
+      if (counted[stage]) continue;
+      counted[stage] = true;
+      const StageWork last = work.stages[stage];
       ++work.jobs;
       ++(last == StageWork::kDone ? work.jobs_done : last == StageWork::kRun ? work.jobs_run : last == StageWork::kStays ? work.jobs_failed : work.jobs_blocked);
     }

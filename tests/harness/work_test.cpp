@@ -37,6 +37,14 @@ TEST_F(WorkTest, NothingKnownIsAllToRunParentsFirst) {
   EXPECT_EQ(work.jobs_run, 4);
 }
 
+TEST_F(WorkTest, AJobThatStandsUnderTwoLabelsIsCountedOnce) {
+  const std::string again = "[[architecture]]\nname='transformer'\nlabel='again'\n";
+  const Plan twice = plan_matrix(parse_matrix("name='m'\nseeds=[1]\nprotocols=['scratch']\n[budget]\nfinetune={steps=100}\nevaluations=10\n"
+                                              "[[architecture]]\nname='transformer'\n" + again + "[[task]]\nname='fashion'\n", "m.toml"), worker_, "data");
+  EXPECT_EQ(twice.job_count(), 3u) << "two labels and the baseline";
+  EXPECT_EQ(work_left(twice, {}).jobs, 2);
+}
+
 TEST_F(WorkTest, DoneStaysDone) {
   for (size_t i = 0; i < 5; ++i) set(i, "done");
   EXPECT_THAT(run(), ElementsAre());
