@@ -7,10 +7,13 @@
 #include <functional>
 
 #include "harness/base/error.h"
+#include "models/kernels/causal_convolution.h"
 #include "models/kernels/dense_kernel.h"
+#include "models/kernels/diagonal_scan.h"
 #include "models/kernels/long_convolution.h"
 #include "models/kernels/s4_kernel.h"
 #include "models/kernels/s4d_kernel.h"
+#include "models/kernels/selective_scan.h"
 
 namespace spt::models {
 namespace {
@@ -96,16 +99,58 @@ Kernel dense_test(int64_t directions, int64_t length, const at::Generator& gener
           [=](const std::vector<at::Tensor>& in) { return dense_kernel_naive(parameters(in), length); }};
 }
 
+Kernel causal_convolution_test(int64_t length, int64_t taps, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  return {fmt::format("causal_convolution L={} taps={}", length, taps),
+          {normal({2, length, 19}), normal({taps, 19}), normal({19})},
+          [](const std::vector<at::Tensor>& in) { return causal_convolution(in[0], in[1], in[2]); },
+          [](const std::vector<at::Tensor>& in) { return causal_convolution_naive(in[0], in[1], in[2]); }};
+}
+
+/// Factors inside the unit circle; 37 states are more than a block of the scan.
+Kernel diagonal_scan_test(bool reverse, int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  return {fmt::format("diagonal_scan {} L={}", reverse ? "backwards" : "forwards", length),
+          {torch::tanh(normal({2, 37})) * 0.7, normal({2, length, 74})},
+          [=](const std::vector<at::Tensor>& in) { return diagonal_scan(in[0], in[1], reverse); },
+          [=](const std::vector<at::Tensor>& in) { return diagonal_scan_naive(in[0], in[1], reverse); }};
+}
+
+/// 37 channels are more than a block of the scan.
+Kernel selective_scan_test(int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  return {fmt::format("selective_scan L={}", length),
+          {normal({2, length, 37}), torch::exp(normal({2, length, 37}) - 1), -torch::exp(normal({37, 5})), normal({2, length, 5}),
+           normal({2, length, 5})},
+          [](const std::vector<at::Tensor>& in) {
+            return selective_scan({in[0], in[1], in[2], in[3], in[4]});
+          },
+          [](const std::vector<at::Tensor>& in) {
+            return selective_scan_naive({in[0], in[1], in[2], in[3], in[4]});
+          }};
+}
+
 }  // namespace
 
 std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(20231002);
-  const std::vector<Kernel> kernels = {convolution_test(1, 33, 33, generator), convolution_test(2, 64, 64, generator),
-                                       convolution_test(2, 40, 17, generator), s4d_test(true, 2, 64, generator),
-                                       s4d_test(true, 1, 35, generator),       s4d_test(false, 2, 33, generator),
-                                       s4d_test(false, 1, 100, generator),     s4_test(2, 32, 32, generator),
-                                       s4_test(1, 33, 20, generator),          dense_test(2, 33, generator),
-                                       dense_test(1, 20, generator)};
+  const std::vector<Kernel> kernels = {convolution_test(1, 33, 33, generator),
+                                       convolution_test(2, 64, 64, generator),
+                                       convolution_test(2, 40, 17, generator),
+                                       s4d_test(true, 2, 64, generator),
+                                       s4d_test(true, 1, 35, generator),
+                                       s4d_test(false, 2, 33, generator),
+                                       s4d_test(false, 1, 100, generator),
+                                       s4_test(2, 32, 32, generator),
+                                       s4_test(1, 33, 20, generator),
+                                       dense_test(2, 33, generator),
+                                       dense_test(1, 20, generator),
+                                       causal_convolution_test(30, 4, generator),
+                                       causal_convolution_test(2, 4, generator),
+                                       diagonal_scan_test(false, 40, generator),
+                                       diagonal_scan_test(true, 33, generator),
+                                       selective_scan_test(32, generator),
+                                       selective_scan_test(75, generator)};
   std::vector<KernelCheck> checks;
   const auto add = [&](const std::string& name, double error, double tolerance) {
     checks.push_back({name, error, tolerance, error <= tolerance});
