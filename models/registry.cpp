@@ -6,8 +6,13 @@
 #define SPT_ARCHITECTURES(X) \
   X(gru)                     \
   X(linear)                  \
+  X(long_conv)               \
+  X(lru)                     \
+  X(lstm)                    \
+  X(mamba)                   \
   X(s4)                      \
   X(s4d)                     \
+  X(s5)                      \
   X(ssm_dense)               \
   X(transformer)
 

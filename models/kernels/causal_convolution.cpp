@@ -16,8 +16,8 @@ namespace {
 template <class T>
 struct DepthwiseRow {
   int64_t L, E, K;
-  const T *x, *weight, *bias, *gy;
-  T *y, *gx, *gweight, *gbias;
+  const T *x, *weight, *bias = nullptr, *gy = nullptr;
+  T *y = nullptr, *gx = nullptr, *gweight = nullptr, *gbias = nullptr;
 };
 
 template <class T>

@@ -10,15 +10,15 @@ constexpr double kNormMomentum = 0.1;
 
 }  // namespace
 
-Norm::Norm(int64_t width) {
+Norm::Norm(int64_t width, bool has_bias) {
   weight = register_parameter("weight", torch::empty({width}));
-  bias = register_parameter("bias", torch::empty({width}));
+  if (has_bias) bias = register_parameter("bias", torch::empty({width}));
 }
 
 void Norm::reset_parameters(const Stream&, const std::string&) {
   const torch::NoGradGuard no_grad;
   weight.fill_(1);
-  bias.zero_();
+  if (bias.defined()) bias.zero_();
 }
 
 ParameterRole Norm::role(const std::string&) const {
@@ -55,8 +55,18 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, const at::Tensor& real) {
   return torch::zeros({rows.size(0), rows.size(1)}, normalised.options()).index_copy(0, at, normalised).view_as(x);
 }
 
+at::Tensor RmsNorm::forward(const at::Tensor& x, const at::Tensor&) {
+  return torch::rms_norm(x, {width_}, weight, kNormEps);
+}
+
+at::Tensor ScaleNorm::forward(const at::Tensor& x, const at::Tensor&) {
+  return torch::rms_norm(x, {width_}, weight.expand(width_), kNormEps);
+}
+
 std::shared_ptr<Norm> make_norm(const std::string& kind, int64_t width, bool count_padding) {
   if (kind == "batch") return std::make_shared<BatchNorm>(width, count_padding);
+  if (kind == "rms") return std::make_shared<RmsNorm>(width);
+  if (kind == "scale") return std::make_shared<ScaleNorm>(width);
   SPT_CHECK(kind == "layer", "no norm is named '{}'", kind);
   return std::make_shared<LayerNorm>(width);
 }

@@ -34,6 +34,11 @@ double operator_flops(const at::RecordFunction& record) {
     const double n = static_cast<double>(name == "aten::_fft_r2c" ? tensor(0).size(-1) : inputs[3].toInt());
     return product(tensor(0).sizes()) / static_cast<double>(tensor(0).size(-1)) * 2.5 * n * std::log2(n);
   }
+  if (name == "spt::causal_convolution") return 2 * product(tensor(0).sizes()) * static_cast<double>(tensor(1).size(0));
+  if (name == "aten::mkldnn_rnn_layer")
+    return 2 * static_cast<double>(tensor(0).size(0) * tensor(0).size(1) * (tensor(1).numel() + tensor(2).numel()));
+  if (name == "spt::diagonal_scan") return 4 * product(tensor(1).sizes());
+  if (name == "spt::selective_scan") return 4 * product(tensor(0).sizes()) * static_cast<double>(tensor(1).size(1));
   return 0;
 }
 
@@ -119,6 +124,29 @@ TEST(Flops, OfTheDenseStateSpaceAreThoseCounted) {
 TEST(Flops, OfTheGruAreThoseCounted) {
   expect_counted("gru", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
   expect_counted("gru", {{"n_layers", int64_t{1}}, {"d_model", int64_t{32}}, {"bidirectional", false}}, kClasses, false);
+}
+
+TEST(Flops, OfTheLstmAreThoseCounted) {
+  expect_counted("lstm", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
+  expect_counted("lstm", {{"n_layers", int64_t{1}}, {"d_model", int64_t{32}}, {"bidirectional", false}}, kClasses, false);
+}
+
+TEST(Flops, OfTheLongConvolutionAreThoseCounted) {
+  expect_counted("long-conv", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
+  expect_counted("long-conv", {{"n_layers", int64_t{1}}, {"bidirectional", false}, {"l_max", int64_t{40}}}, kClasses, false);
+}
+
+TEST(Flops, OfLruAndS5AreThoseCounted) {
+  for (const char* name : {"lru", "s5"}) {
+    expect_counted(name, {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_state", int64_t{16}}}, kClasses, true);
+    expect_counted(name, {{"n_layers", int64_t{1}}, {"d_model", int64_t{32}}, {"bidirectional", false}}, kClasses, false);
+  }
+  expect_counted("s5", {{"conj_sym", false}, {"activation", std::string("glu")}}, kClasses, true);
+}
+
+TEST(Flops, OfMambaAreThoseCounted) {
+  expect_counted("mamba", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
+  expect_counted("mamba", {{"n_layers", int64_t{1}}, {"d_state", int64_t{5}}, {"expand", int64_t{1}}}, kClasses, false);
 }
 
 TEST(Flops, OfTheLinearModelAreThoseCounted) {

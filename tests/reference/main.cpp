@@ -23,8 +23,13 @@ constexpr const char* kUsage =
 Handler find_handler(const Case& c) {
   using namespace spt::reference;
   static const std::map<std::pair<std::string, std::string>, Handler> kHandlers = {
+      {{"architecture", "long-conv"}, architecture_case},
+      {{"architecture", "lru"}, architecture_case},
+      {{"architecture", "lstm"}, architecture_case},
+      {{"architecture", "mamba"}, architecture_case},
       {{"architecture", "s4"}, architecture_case},
       {{"architecture", "s4d"}, architecture_case},
+      {{"architecture", "s5"}, architecture_case},
       {{"architecture", "ssm-dense"}, architecture_case},
       {{"architecture", "transformer"}, architecture_case},
       {{"generator", "listops value"}, listops_value_case},
