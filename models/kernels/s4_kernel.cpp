@@ -11,24 +11,19 @@
 #include "harness/base/error.h"
 #include "models/kernels/dense_kernel.h"
 #include "models/kernels/long_convolution.h"
+#include "models/kernels/s4_kernel_cpu.h"
 
 namespace spt::models {
 namespace {
 
-/// Values of 1 / d that are held at once, both parts together.
-constexpr int64_t kS4BlockValues = int64_t{1} << 21;
-
-/// What all channels share: half angles pi j / period, j = 0 .. period / 2.
-struct S4Nodes {
-  at::Tensor cos, sin, phase;  ///< (F), (F), (F) complex
-};
+/// Values of 1 / d that are held at once, both parts together: what a cache holds, or enough work for a device.
+constexpr int64_t kS4BlockValues = int64_t{1} << 18, kS4BlockValuesOfDevice = int64_t{1} << 24;
 
 S4Nodes s4_nodes(int64_t period, const at::TensorOptions& options) {
   const at::Tensor angle =
       at::arange(period / 2 + 1, options.dtype(torch::kFloat64)) * (std::numbers::pi / static_cast<double>(period));
   const at::ScalarType precision = c10::typeMetaToScalarType(options.dtype());
-  const at::Tensor c = angle.cos().to(precision), s = angle.sin().to(precision);
-  return {c, s, at::complex(c, s)};
+  return {angle.cos().to(precision), angle.sin().to(precision)};
 }
 
 /// One block of channels: w (h, M) real and imaginary, top (h, 2 R, M): -2 Re(v w*) for each v, then 2 Re(v).
@@ -38,102 +33,83 @@ struct S4Block {
 
 /// 1 / d of each mode and node: real parts, then imaginary ones, (h, M, 2 F).
 at::Tensor s4_inverse(const S4Block& b, const S4Nodes& nodes) {
-  const int64_t F = nodes.cos.size(0);
-  const at::Tensor wc = b.w_imag.unsqueeze(-1) * nodes.cos, s2 = 2 * nodes.sin;
-  at::Tensor inverse = at::empty({b.w_imag.size(0), b.w_imag.size(1), 2 * F}, b.w_imag.options());
-  at::Tensor real = inverse.narrow(-1, 0, F), imag = inverse.narrow(-1, F, F);
+  if (s4_has_cpu_steps(b.top)) return s4_cpu_inverse(b.w_real, b.w_imag, nodes);
   // |w|^2 c^2 - (2 s)^2, by the difference of squares: near a resonance only this form keeps its digits.
-  at::mul_out(real, wc - s2, wc + s2);
-  real.addcmul_(b.w_real.square().unsqueeze(-1), nodes.cos.square());
-  at::mul_out(imag, b.w_real.unsqueeze(-1), 2 * s2 * nodes.cos);
+  const at::Tensor wc = b.w_imag.unsqueeze(-1) * nodes.cos, s2 = 2 * nodes.sin;
+  const at::Tensor real = ((wc - s2) * (wc + s2)).addcmul_(b.w_real.square().unsqueeze(-1), nodes.cos.square()),
+                   imag = b.w_real.unsqueeze(-1) * (2 * s2 * nodes.cos);
   const at::Tensor scale = at::addcmul(real.square(), imag, imag).reciprocal_();
-  real.mul_(scale);
-  imag.mul_(scale);
-  return inverse;
+  return at::cat({real * scale, imag * scale}, -1);
 }
 
-/// R of each v, (h, R, F) complex.
-at::Tensor s4_sums(const at::Tensor& top, const at::Tensor& inverse, const S4Nodes& nodes) {
-  const int64_t h = top.size(0), rows = top.size(1) / 2, F = nodes.cos.size(0);
-  const at::Tensor sums = at::bmm(top, inverse).view({h, 2, rows, 2, F});
+/// R of each v, (h, R, F) complex, from the products of top and 1 / d.
+at::Tensor s4_sums(const at::Tensor& products, const S4Nodes& nodes) {
+  const int64_t h = products.size(0), rows = products.size(1) / 2, F = nodes.cos.size(0);
+  const at::Tensor sums = products.view({h, 2, rows, 2, F}), s2 = 2 * nodes.sin;
   const auto part = [&](int64_t kind, int64_t which) { return sums.select(1, kind).select(2, which); };
-  const at::Tensor s2 = 2 * nodes.sin;
   return at::complex(nodes.cos * part(0, 0) - s2 * part(1, 1), nodes.cos * part(0, 1) + s2 * part(1, 0));
 }
 
-/// Rows of the sums: B C~ of each direction, B P*, P C~ of each direction, P P*.
+/// Rows of the sums: B C~ of each direction, B P*, P C~ of each direction, P P*; K^ = phase (bc - correction pc).
 struct S4Sums {
-  at::Tensor bc, bp, pc, scale;  ///< scale = 1 / (1 + c R(P P*))
+  at::Tensor bc, pc, scale, correction, phase;
 
   S4Sums(const at::Tensor& R, const S4Nodes& nodes) {
     const int64_t directions = R.size(1) / 2 - 1;
     bc = R.narrow(1, 0, directions);
-    bp = R.narrow(1, directions, 1);
     pc = R.narrow(1, directions + 1, directions);
-    scale = (1 + nodes.cos * R.narrow(1, 2 * directions + 1, 1)).reciprocal_();
+    scale = nodes.cos / (1 + nodes.cos * R.narrow(1, 2 * directions + 1, 1));
+    correction = R.narrow(1, directions, 1) * scale;
+    phase = at::complex(nodes.cos, nodes.sin);
   }
 };
 
-/// Gradient of the sums, given that of K^.
-at::Tensor s4_sums_gradient(const at::Tensor& R, const at::Tensor& gradient, const S4Nodes& nodes) {
-  const S4Sums sums(R, nodes);
-  const at::Tensor correction = nodes.cos * sums.bp * sums.scale;  // K^ = phase (bc - correction pc)
-  const at::Tensor g = gradient * nodes.phase.conj();
-  const at::Tensor g_correction = -(g * sums.pc.conj()).sum(1, true);
-  const at::Tensor common = g_correction * (nodes.cos * sums.scale).conj();
-  return at::cat({g, common, -g * correction.conj(), -common * correction.conj()}, 1);
+/// K^ (h, directions, F) from the products.
+at::Tensor s4_combine(const at::Tensor& products, const S4Nodes& nodes) {
+  if (s4_has_cpu_steps(products)) return s4_cpu_combine(products, nodes);
+  const S4Sums sums(s4_sums(products, nodes), nodes);
+  return (sums.bc - sums.correction * sums.pc) * sums.phase;
 }
 
-struct S4Gradient {
-  at::Tensor w_real, w_imag, top;
-};
-
-S4Gradient s4_block_gradient(const S4Block& b, const at::Tensor& inverse, const at::Tensor& R, const at::Tensor& gradient,
-                             const S4Nodes& nodes) {
-  const int64_t h = b.top.size(0), rows = b.top.size(1) / 2, F = nodes.cos.size(0);
-  const at::Tensor g = at::view_as_real(s4_sums_gradient(R, gradient, nodes)), g_real = g.select(-1, 0), g_imag = g.select(-1, 1);
-  at::Tensor g_sums = at::empty({h, 2, rows, 2, F}, b.top.options());
-  const auto set = [&](int64_t kind, int64_t which, const at::Tensor& factor, const at::Tensor& value) {
-    at::Tensor at = g_sums.select(1, kind).select(2, which);
-    at::mul_out(at, factor, value);
-  };
-  const at::Tensor s2 = 2 * nodes.sin;
-  set(0, 0, nodes.cos, g_real);
-  set(0, 1, nodes.cos, g_imag);
-  set(1, 0, s2, g_imag);
-  set(1, 1, -s2, g_real);
-  const at::Tensor g_flat = g_sums.view({h, 2 * rows, 2 * F}), g_inverse = at::bmm(b.top.transpose(1, 2), g_flat);
-  // With d = a - i b: (1/d)' = -(1/d)^2 (a' - i b').
-  const at::Tensor x = inverse.narrow(-1, 0, F), y = inverse.narrow(-1, F, F), g_x = g_inverse.narrow(-1, 0, F),
-                   g_y = g_inverse.narrow(-1, F, F);
-  const at::Tensor square = at::addcmul(x.square(), y, y, -1), cross = (x * y).mul_(2);
-  const at::Tensor g_a = (square * g_x).addcmul_(cross, g_y), g_b = (cross * g_x).addcmul_(square, g_y, -1);  // negated
-  const at::Tensor sum_a = -2 * at::matmul(g_a, nodes.cos.square()), sum_b = -2 * at::matmul(g_b, s2 * nodes.cos);
-  return {b.w_real * sum_a + sum_b, b.w_imag * sum_a, at::bmm(g_flat, inverse.transpose(1, 2))};
+/// Gradient of the products, given that of K^.
+at::Tensor s4_combine_gradient(const at::Tensor& products, const at::Tensor& gradient, const S4Nodes& nodes) {
+  if (s4_has_cpu_steps(products)) return s4_cpu_combine_gradient(products, gradient, nodes);
+  const S4Sums sums(s4_sums(products, nodes), nodes);
+  const at::Tensor g = gradient * sums.phase.conj();
+  const at::Tensor g_correction = -(g * sums.pc.conj()).sum(1, true), g_bp = g_correction * sums.scale.conj();
+  const at::Tensor g_sums = at::cat({g, g_bp, -g * sums.correction.conj(), -g_bp * sums.correction.conj()}, 1);
+  const at::Tensor real = at::real(g_sums), imag = at::imag(g_sums), s2 = 2 * nodes.sin;
+  return at::cat({at::cat({nodes.cos * real, nodes.cos * imag}, -1), at::cat({s2 * imag, -s2 * real}, -1)}, 1);
 }
 
-/// Channels in a block: as many as kS4BlockValues lets in.
-int64_t s4_block_channels(int64_t pairs, int64_t period) {
-  return std::max<int64_t>(1, kS4BlockValues / (pairs * (period + 2)));
+/// Gradients of w, (2, h, M), given 1 / d and its gradient. With d = a - i b: (1/d)' = -(1/d)^2 (a' - i b').
+at::Tensor s4_inverse_gradient(const S4Block& b, const at::Tensor& inverse, const at::Tensor& gradient, const S4Nodes& nodes) {
+  if (s4_has_cpu_steps(b.top)) return s4_cpu_inverse_gradient(b.w_real, b.w_imag, inverse, gradient, nodes);
+  const auto parts = inverse.chunk(2, -1), g = gradient.chunk(2, -1);
+  const at::Tensor square = parts[0].square() - parts[1].square(), cross = 2 * parts[0] * parts[1];
+  const at::Tensor sum_a = -at::matmul(square * g[0] + cross * g[1], nodes.cos.square()),
+                   sum_b = -at::matmul(cross * g[0] - square * g[1], 4 * nodes.sin * nodes.cos);
+  return at::stack({2 * b.w_real * sum_a + sum_b, 2 * b.w_imag * sum_a});
 }
 
-/// K^ (H, directions, F) of w (H, M) and top (H, 2 R, M). Keeps 1 / d and the sums where there is one block, else computes them again.
+/// Channels in a block.
+int64_t s4_block_channels(const at::Tensor& top, int64_t period) {
+  return std::max<int64_t>(1, (top.is_cpu() ? kS4BlockValues : kS4BlockValuesOfDevice) / (top.size(2) * (period + 2)));
+}
+
+/// K^ (H, directions, F) of w (H, M) and top (H, 2 R, M). Keeps its inputs alone: to make 1 / d again costs less than to fetch it.
 class S4Spectrum : public torch::autograd::Function<S4Spectrum> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& w_real, const at::Tensor& w_imag,
                             const at::Tensor& top, int64_t period) {
     const S4Nodes nodes = s4_nodes(period, top.options());
-    const int64_t H = top.size(0), step = s4_block_channels(w_real.size(1), period);
-    at::Tensor kept_inverse, kept_sums;
+    const int64_t H = top.size(0), step = s4_block_channels(top, period);
     std::vector<at::Tensor> blocks;
     for (int64_t first = 0; first < H; first += step) {
       const S4Block b = block(w_real, w_imag, top, first, step);
-      const at::Tensor inverse = s4_inverse(b, nodes), R = s4_sums(b.top, inverse, nodes);
-      const S4Sums sums(R, nodes);
-      blocks.push_back((sums.bc - nodes.cos * sums.bp * sums.scale * sums.pc) * nodes.phase);
-      if (step >= H) kept_inverse = inverse, kept_sums = R;
+      blocks.push_back(s4_combine(at::bmm(b.top, s4_inverse(b, nodes)), nodes));
     }
-    context->save_for_backward({w_real, w_imag, top, kept_inverse, kept_sums});
+    context->save_for_backward({w_real, w_imag, top});
     context->saved_data["period"] = period;
     return at::cat(blocks);
   }
@@ -141,19 +117,18 @@ class S4Spectrum : public torch::autograd::Function<S4Spectrum> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor &w_real = saved[0], &w_imag = saved[1], &top = saved[2];
-    const int64_t period = context->saved_data["period"].toInt(), H = top.size(0), step = s4_block_channels(w_real.size(1), period);
+    const int64_t period = context->saved_data["period"].toInt(), H = top.size(0), step = s4_block_channels(top, period);
     const S4Nodes nodes = s4_nodes(period, top.options());
-    std::vector<at::Tensor> g_real, g_imag, g_top;
+    std::vector<at::Tensor> g_w, g_top;
     for (int64_t first = 0; first < H; first += step) {
       const S4Block b = block(w_real, w_imag, top, first, step);
-      const at::Tensor inverse = saved[3].defined() ? saved[3] : s4_inverse(b, nodes),
-                       R = saved[4].defined() ? saved[4] : s4_sums(b.top, inverse, nodes);
-      const S4Gradient g = s4_block_gradient(b, inverse, R, gradients[0].narrow(0, first, b.top.size(0)), nodes);
-      g_real.push_back(g.w_real);
-      g_imag.push_back(g.w_imag);
-      g_top.push_back(g.top);
+      const at::Tensor inverse = s4_inverse(b, nodes);
+      const at::Tensor g = s4_combine_gradient(at::bmm(b.top, inverse), gradients[0].narrow(0, first, b.top.size(0)), nodes);
+      g_top.push_back(at::bmm(g, inverse.transpose(1, 2)));
+      g_w.push_back(s4_inverse_gradient(b, inverse, at::bmm(b.top.transpose(1, 2), g), nodes));
     }
-    return {at::cat(g_real), at::cat(g_imag), at::cat(g_top), at::Tensor()};
+    const at::Tensor w = at::cat(g_w, 1);
+    return {w[0], w[1], at::cat(g_top), at::Tensor()};
   }
 
  private:
@@ -167,7 +142,7 @@ at::Tensor s4_pairs(const at::Tensor& pairs, at::ScalarType precision) {
   return at::view_as_complex(pairs.to(precision));
 }
 
-/// Real coordinates sqrt(2) (Re x, Im x) of a conjugate-symmetric state: the dense A (H, N, N) of each channel, times nothing.
+/// The dense A (n_ssm, N, N) in the real coordinates sqrt(2) (Re x, Im x) of a conjugate-symmetric state.
 at::Tensor s4_real_matrix(const at::Tensor& w_real, const at::Tensor& w_imag, const at::Tensor& P) {
   const at::Tensor diagonal = at::diag_embed(w_real), turn = at::diag_embed(w_imag);
   const at::Tensor rows = at::cat({at::cat({diagonal, -turn}, 2), at::cat({turn, diagonal}, 2)}, 1);

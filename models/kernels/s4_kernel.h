@@ -21,7 +21,7 @@ struct S4Parameters {
 ///   R(v) = sum_n (4 i s Re v_n - 2 c Re(v_n w_n*)) / d_n = c sum over both of each pair of v / (z - w), z = 2 i s / c
 ///   K^_j = (c + i s) dt [R(B C~) - dt R(B P*) R(P C~) c / (1 + dt c R(P P*))], and K = irfft(K^).
 /// c is in the numerator, so the infinite z of an even period (s = 1) is as good a node as any. The sums are real products of all v by 1 / d,
-/// channels in blocks, so (H, N, period) is never there at once; the backward pass computes a block again where there are several.
+/// channels in blocks, so (H, N, period) is never there at once; the backward pass computes each block again.
 /// Shapes: -> (directions, H, length), length <= period. Precision: that of the parameters, float32 at least, autocast or not.
 /// Source: arXiv:2111.00396 algorithm 1, appendix C.3. Must equal s4_kernel_naive().
 at::Tensor s4_kernel(const S4Parameters& parameters, int64_t period, int64_t length);

@@ -103,6 +103,27 @@ TEST(S4Kernel, InFloat32IsNearTheExactOne) {
   }
 }
 
+TEST(S4Kernel, HasTheSameGradientsInFloat32AsInFloat64) {  // the steps of float32 are written apart
+  for (const int64_t period : {3, 16, 37, 500})
+    for (const int64_t directions : {1, 2}) {
+      const S4Parameters p = some_s4(10, 5, 6, directions);
+      at::Tensor value[2], cotangent;
+      std::vector<at::Tensor> gradients[2];
+      for (const bool exact : {true, false}) {
+        std::vector<at::Tensor> in;
+        for (const at::Tensor& t : {p.log_dt, p.inv_w_real, p.w_imag, p.P, p.B, p.C})
+          in.push_back(t.to(torch::kFloat32).to(exact ? torch::kFloat64 : torch::kFloat32).requires_grad_());
+        value[exact] = s4_kernel({in[0], in[1], in[2], in[3], in[4], in[5]}, period, period);
+        if (exact) cotangent = torch::randn_like(value[1]);
+        (value[exact] * cotangent.to(value[exact].scalar_type())).sum().backward();
+        for (const at::Tensor& t : in) gradients[exact].push_back(t.grad());
+      }
+      EXPECT_LT(s4_difference(value[0], value[1]), 1e-4) << period;
+      for (size_t i = 0; i < gradients[0].size(); ++i)
+        EXPECT_LT(s4_difference(gradients[0][i], gradients[1][i]), 1e-3) << period << " " << directions << " tensor " << i;
+    }
+}
+
 TEST(DenseKernel, MatchesNaiveRecurrence) {
   torch::manual_seed(7);
   const auto options = torch::dtype(torch::kFloat64);
