@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tasks/formats/split.h"
 #include "tests/formats/image_files.h"
@@ -45,6 +46,35 @@ TEST(RandomSplit, PiecesPartitionTheRange) {
   EXPECT_NE(checksum(all), checksum(torch_randperm(100, 43)));
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 100; ++i) EXPECT_EQ(all[i], i);
+}
+
+TEST(NumpyPermutation, IsTheOneOfRandomState) {
+  // numpy.random.RandomState(42).permutation(10)
+  EXPECT_THAT(numpy_permutation(10, 42), ::testing::ElementsAre(8, 1, 5, 0, 7, 2, 9, 4, 3, 6));
+  EXPECT_TRUE(numpy_permutation(0, 1).empty());
+  EXPECT_THAT(numpy_permutation(1, 1), ::testing::ElementsAre(0));
+}
+
+TEST(TrainFraction, TakesTheBeginningOfOnePermutation) {
+  const std::vector<int64_t> train = {30, 10, 20, 50, 40, 70, 60, 90, 80, 0};
+  EXPECT_THAT(train_fraction(train, 0.3, 42), ::testing::ElementsAre(80, 10, 70));
+  EXPECT_THAT(train_fraction(train, 2, 42), ::testing::ElementsAre(80, 10));  // a number of examples
+  EXPECT_EQ(train_fraction(train, 1, 42).size(), 10u);
+  EXPECT_TRUE(train_fraction(train, 0.05, 42).empty());
+  for (const double wrong : {-0.1, 11.0, std::nan("")}) EXPECT_NE(message_of([&] { train_fraction(train, wrong, 42); }), "") << wrong;
+}
+
+TEST(TwoStageSplit, HoldsOutTheCeilingAndPartitions) {
+  const ThreeSplits splits = two_stage_split(101, 0.3, 0.5, 0);
+  EXPECT_EQ(splits.test.size(), 16u);  // 31 are held out
+  EXPECT_EQ(splits.validation.size(), 15u);
+  std::vector<int64_t> all = splits.train;
+  all.insert(all.end(), splits.validation.begin(), splits.validation.end());
+  all.insert(all.end(), splits.test.begin(), splits.test.end());
+  std::sort(all.begin(), all.end());
+  for (int64_t i = 0; i < 101; ++i) ASSERT_EQ(all[i], i);
+  for (const double wrong : {0.0, 1.0, -0.5, std::nan("")}) EXPECT_NE(message_of([&] { two_stage_split(101, wrong, 0.5, 0); }), "") << wrong;
+  EXPECT_NE(message_of([] { two_stage_split(3, 0.3, 0.5, 0); }), "");
 }
 
 TEST(StratifiedSplit, KeepsSharesAndCoversEveryIndexOnce) {

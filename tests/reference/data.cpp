@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "tasks/formats/cifar.h"
 #include "tasks/formats/split.h"
@@ -152,6 +153,33 @@ void random_split_case(Case& c) {
     compare_piece(c, "val", pieces.validation);
   }
   options.finish();
+}
+
+void train_fraction_case(Case& c) {
+  JsonReader options(c.options(), c.where("options"));
+  const auto n = options.get<int64_t>("n");
+  const auto seed = static_cast<uint32_t>(options.get<int64_t>("seed"));
+  std::vector<int64_t> train(static_cast<size_t>(n));
+  std::iota(train.begin(), train.end(), 0);
+  if (options.has("val_split"))
+    train = formats::random_split(n, options.get<double>("val_split"), static_cast<uint32_t>(options.get<int64_t>("split_seed"))).train;
+  for (const nlohmann::json& fraction : options.get<nlohmann::json::array_t>("fractions")) {
+    if (!fraction.is_number()) throw Error("{}: options.fractions holds {}", c.name(), fraction.dump());
+    compare_piece(c, "fraction_" + fraction.dump(), formats::train_fraction(train, fraction.get<double>(), seed));
+  }
+  options.finish();
+}
+
+void two_stage_case(Case& c) {
+  JsonReader options(c.options(), c.where("options"));
+  const auto n = options.get<int64_t>("n");
+  const auto seed = static_cast<uint32_t>(options.get<int64_t>("seed"));
+  const auto outer = options.get<double>("test_size"), inner = options.get<double>("second_test_size");
+  options.finish();
+  const formats::ThreeSplits pieces = formats::two_stage_split(n, outer, inner, seed);
+  compare_piece(c, "train", pieces.train);
+  compare_piece(c, "val", pieces.validation);
+  compare_piece(c, "test", pieces.test);
 }
 
 }  // namespace spt::reference

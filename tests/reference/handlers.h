@@ -22,6 +22,8 @@ void text_tokenizer_case(Case& c);     ///< tokenizer / text
 void grey_image_case(Case& c);         ///< preprocess / cifar_grey
 void rgb_image_case(Case& c);          ///< preprocess / cifar_rgb
 void random_split_case(Case& c);       ///< split / random_split
+void train_fraction_case(Case& c);     ///< split / train_fraction
+void two_stage_case(Case& c);          ///< split / two_stage
 
 void listops_value_case(Case& c);       ///< generator / listops value
 void listops_statistics_case(Case& c);  ///< generator / lra listops generator

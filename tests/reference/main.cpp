@@ -56,6 +56,8 @@ Handler find_handler(const Case& c) {
       {{"preprocess", "cifar_grey"}, grey_image_case},
       {{"preprocess", "cifar_rgb"}, rgb_image_case},
       {{"split", "random_split"}, random_split_case},
+      {{"split", "train_fraction"}, train_fraction_case},
+      {{"split", "two_stage"}, two_stage_case},
       {{"tokenizer", "listops"}, listops_tokenizer_case},
       {{"tokenizer", "text"}, text_tokenizer_case},
       {{"training", "model"}, training_case},
