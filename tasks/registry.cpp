@@ -7,6 +7,7 @@
   X(fashion)         \
   X(image)           \
   X(listops)         \
+  X(retrieval)       \
   X(text)
 
 namespace spt::tasks {

@@ -52,7 +52,7 @@ struct TaskFacts {
   int64_t vocabulary = 0;               ///< tokens, specials included; 0 for values
   int64_t channels = 0;                 ///< values a position; 0 for tokens
   int64_t max_length = 0;
-  std::vector<std::pair<int64_t, int64_t>> train_lengths;  ///< (length, how many train examples), by length
+  std::vector<std::pair<int64_t, int64_t>> train_lengths;  ///< (length, how many rows of train), by length; documents of an example are rows
   int64_t outputs = 0;                  ///< classes, or regression targets
   int64_t documents = 1;
   std::string value_loss = "mae";       ///< pretraining on values: mae | levels (256 classes)

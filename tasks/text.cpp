@@ -1,15 +1,12 @@
 #include <algorithm>
-#include <array>
-#include <map>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "harness/base/error.h"
+#include "tasks/characters.h"
 #include "tasks/formats/imdb.h"
 #include "tasks/formats/split.h"
 #include "tasks/formats/tokenize.h"
-#include "tasks/formats/vocabulary.h"
 #include "tasks/imdb_official.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
@@ -72,49 +69,11 @@ Characters characters_of(const std::vector<formats::Review>& reviews, std::strin
   return texts;
 }
 
-/// Ids of characters, from the counts in the train set.
-class CharacterIds {
- public:
-  CharacterIds(const Characters& train, int64_t min_freq) {
-    std::unordered_map<char32_t, int64_t> counts;
-    for (const std::u32string& text : train) {
-      for (const char32_t c : text) ++(c < kTable ? common_[c] : counts[c]);
-    }
-    std::map<std::string, int64_t> by_token;
-    for (const auto& [c, count] : counts) by_token[formats::to_utf8(c)] = count;
-    for (char32_t c = 0; c < kTable; ++c) {
-      if (common_[c] > 0) by_token[formats::to_utf8(c)] = common_[c];
-    }
-    const auto vocabulary = formats::Vocabulary::from_counts(by_token, min_freq);
-    size_ = vocabulary.size();
-    for (char32_t c = 0; c < kTable; ++c) common_[c] = vocabulary.id(formats::to_utf8(c));
-    for (const auto& [c, count] : counts) rare_[c] = vocabulary.id(formats::to_utf8(c));
-  }
-  int64_t size() const { return size_; }
-
-  std::shared_ptr<TokenRows> encode(const Characters& texts, const std::vector<formats::Review>& reviews) const {
-    auto rows = std::make_shared<TokenRows>();
-    std::vector<int64_t> ids;
-    for (size_t i = 0; i < texts.size(); ++i) {
-      ids.clear();
-      for (const char32_t c : texts[i]) ids.push_back(id(c));
-      ids.push_back(formats::kEosId);
-      rows->add(ids, reviews[i].label);
-    }
-    return rows;
-  }
-
- private:
-  static constexpr char32_t kTable = 256;
-  int64_t id(char32_t c) const {
-    if (c < kTable) return common_[c];
-    const auto found = rare_.find(c);
-    return found == rare_.end() ? formats::kUnknownId : found->second;
-  }
-  std::array<int64_t, kTable> common_{};
-  std::unordered_map<char32_t, int64_t> rare_;
-  int64_t size_ = 0;
-};
+std::shared_ptr<TokenRows> encode_reviews(const CharacterIds& ids, const Characters& texts, const std::vector<formats::Review>& reviews) {
+  auto rows = std::make_shared<TokenRows>();
+  for (size_t i = 0; i < texts.size(); ++i) rows->add(ids.encode(texts[i]), reviews[i].label);
+  return rows;
+}
 
 TaskFacts text_facts(const TextOptions& options, const TextSizes& sizes) {
   TaskFacts facts;
@@ -146,10 +105,12 @@ struct EncodedText {
 
 EncodedText encode_text(const TextOptions& options, const formats::ImdbData& data) {
   const Characters train = characters_of(data.train, "train", options.max_length);
-  const CharacterIds ids(train, options.min_freq);
+  CharacterCounts counts;
+  for (const std::u32string& text : train) counts.add(text);
+  const CharacterIds ids(counts, options.min_freq);
   EncodedText encoded;
-  encoded.train = ids.encode(train, data.train);
-  encoded.test = ids.encode(characters_of(data.test, "test", options.max_length), data.test);
+  encoded.train = encode_reviews(ids, train, data.train);
+  encoded.test = encode_reviews(ids, characters_of(data.test, "test", options.max_length), data.test);
   encoded.facts = text_facts(options, text_sizes(options, encoded.train->size(), encoded.test->size()));
   encoded.facts.vocabulary = ids.size();
   encoded.facts.train_lengths = length_histogram(*encoded.train);

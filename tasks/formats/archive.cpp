@@ -3,12 +3,21 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "harness/base/error.h"
 
 namespace spt::formats {
 namespace {
+
+constexpr int64_t kMaxMemberBytes = int64_t{1} << 30;
+
+/// Nothing is written under these names; an archive with such ones was made to be written somewhere else, and is not trusted.
+void check_member_path(const std::filesystem::path& path, const std::filesystem::path& archive) {
+  const bool up = std::find(path.begin(), path.end(), "..") != path.end();
+  if (path.is_absolute() || up) throw DataError("'{}' holds the path '{}', which leads out of the archive", archive.string(), path.string());
+}
 
 class ArchiveStream {
  public:
@@ -39,6 +48,8 @@ class ArchiveStream {
       const int status = archive_read_data_block(handle_.get(), &block, &size, &offset);
       if (status == ARCHIVE_EOF) return bytes;
       if (status != ARCHIVE_OK) fail();
+      if (static_cast<int64_t>(bytes.size() + size) > kMaxMemberBytes)
+        throw DataError("'{}' holds a file of more than {} bytes, which no data set here has", file_.string(), kMaxMemberBytes);
       bytes.append(static_cast<const char*>(block), size);
     }
   }
@@ -59,9 +70,11 @@ void visit_archive(const std::filesystem::path& file, const ArchiveVisitor& visi
   archive_read_support_format_tar(stream.get());
   stream.open();
   while (archive_entry* entry = stream.next()) {
-    if (archive_entry_filetype(entry) != AE_IFREG) continue;
     const char* path = archive_entry_pathname(entry);
+    if (archive_entry_hardlink(entry) != nullptr) throw DataError("'{}': '{}' is a link, not a file", file.string(), path == nullptr ? "?" : path);
+    if (archive_entry_filetype(entry) != AE_IFREG) continue;
     if (path == nullptr) throw DataError("'{}' holds a file without a readable name", file.string());
+    check_member_path(path, file);
     visit(path, [&stream] { return stream.content(); });
   }
 }

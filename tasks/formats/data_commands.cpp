@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "harness/base/error.h"
+#include "tasks/formats/aan.h"
 #include "tasks/formats/compressed.h"
 #include "tasks/formats/fetch.h"
 #include "tasks/formats/imdb.h"
@@ -112,28 +113,34 @@ bool verify_listops(const std::filesystem::path& root, const LineSink& say) {
   return whole;
 }
 
-void list_imdb(const std::filesystem::path& root, const LineSink& say) {
-  say("text: Large Movie Review Dataset (IMDb); Maas et al. 2011, ai.stanford.edu/~amaas/data/sentiment");
-  const auto found = find_imdb(root);
-  say(found ? fmt::format("  there: {}", found->string())
-            : fmt::format("  missing: put aclImdb_v1.tar.gz, or the unpacked folder aclImdb, into {}", (root / "imdb").string()));
+void list_tree(const TreeData& tree, const std::filesystem::path& root, const LineSink& say) {
+  say(fmt::format("{}: {}; {}", tree.task, tree.title, tree.source));
+  say(fmt::format("  official: {}{}; licence: {}", tree.size, tree.checksum.empty() ? "" : ", SHA-256 " + tree.checksum, tree.licence));
+  const auto found = tree.find(root);
+  say(found ? fmt::format("  there: {}", found->string()) : fmt::format("  missing: {}", tree.how_to_get(root)));
 }
 
-bool verify_imdb(const std::filesystem::path& root, const LineSink& say) {
-  if (!find_imdb(root)) {
-    say("text: no data; spt-bench data list text tells how to get them");
+bool verify_tree(const TreeData& tree, const std::filesystem::path& root, const LineSink& say) {
+  if (!tree.find(root)) {
+    say(fmt::format("{0}: no data; spt-bench data list {0} tells how to get them", tree.task));
     return false;
   }
   try {
-    const ImdbData data = load_imdb(root);
-    const bool official = data.data_hash == kImdbOfficialHash;
-    say(fmt::format("text: {}, {} train and {} test reviews, data hash {}", official ? "complete and as published" : "partial or different", data.train.size(),
-                    data.test.size(), data.data_hash));
-    return official;
+    const TreeData::Verdict found = tree.verify(root);
+    say(fmt::format("{}: {}, {}, data hash {}", tree.task, found.official ? "complete and as published" : "partial or different", found.summary, found.data_hash));
+    return found.official;
   } catch (const DataError& e) {  // the verdict that was asked for
-    say(fmt::format("text: damaged: {}", e.what()));
+    say(fmt::format("{}: damaged: {}", tree.task, e.what()));
     return false;
   }
+}
+
+DataSource tree_source(const TreeData& tree) {
+  return {.task = tree.task,
+          .present = [tree](const auto& root) { return tree.find(root).has_value(); },
+          .list = [tree](const auto& root, const LineSink& say) { list_tree(tree, root, say); },
+          .verify = [tree](const auto& root, const LineSink& say) { return verify_tree(tree, root, say); },
+          .fetch = [tree](const auto& root, const auto&, const auto&) { throw Error("{} is not fetched: {}", tree.task, tree.how_to_get(root)); }};
 }
 
 std::vector<DataSource> data_sources() {
@@ -142,13 +149,8 @@ std::vector<DataSource> data_sources() {
   sources.push_back({.task = "listops", .present = listops_present, .list = list_listops, .verify = verify_listops, .fetch = [](const auto&, const auto&, const auto&) {
                        throw Error("listops is generated, not fetched: spt-bench data make listops");
                      }});
-  sources.push_back({.task = "text",
-                     .present = [](const auto& root) { return find_imdb(root).has_value(); },
-                     .list = list_imdb,
-                     .verify = verify_imdb,
-                     .fetch = [](const auto& root, const auto&, const auto&) {
-                       throw Error("text is not fetched: take aclImdb_v1.tar.gz from ai.stanford.edu/~amaas/data/sentiment and put it into '{}'", (root / "imdb").string());
-                     }});
+  for (const TreeData& tree : {aan_tree(), imdb_tree()})
+    sources.push_back(tree_source(tree));
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.task < b.task; });
   return sources;
 }

@@ -138,4 +138,21 @@ std::string how_to_get_imdb(const std::filesystem::path& data_root) {
       data_root.string());
 }
 
+TreeData imdb_tree() {
+  TreeData tree;
+  tree.task = "text";
+  tree.title = "Large Movie Review Dataset (IMDb)";
+  tree.source = "Maas et al. 2011, ai.stanford.edu/~amaas/data/sentiment";
+  tree.licence = "none stated; the authors ask for the citation of the paper";
+  tree.size = "25,000 train and 25,000 test reviews, 65,483,508 bytes of text";
+  tree.find = find_imdb;
+  tree.how_to_get = how_to_get_imdb;
+  tree.verify = [](const std::filesystem::path& root) {
+    const ImdbData data = load_imdb(root);
+    return TreeData::Verdict{data.data_hash == kImdbOfficialHash, fmt::format("{} train and {} test reviews", data.train.size(), data.test.size()),
+                             data.data_hash};
+  };
+  return tree;
+}
+
 }  // namespace spt::formats

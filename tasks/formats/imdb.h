@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tasks/formats/tree_data.h"
+
 namespace spt::formats {
 
 /// One review of the Large Movie Review Dataset. Its name there: SPLIT/{neg,pos}/ID_RATING.txt.
@@ -45,6 +47,9 @@ std::optional<std::filesystem::path> find_imdb(const std::filesystem::path& data
 
 /// What to do when there is none: a sentence that names the places.
 std::string how_to_get_imdb(const std::filesystem::path& data_root);
+
+/// What `spt-bench data` says about text.
+TreeData imdb_tree();
 
 /// What find_imdb() finds; an archive's content is kept in `<data root>/cache/`, because decompressing it takes seconds.
 ///

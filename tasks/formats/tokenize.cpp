@@ -53,7 +53,7 @@ std::u32string code_points(std::string_view utf8, std::string_view where) {
       point = point << 6 | (byte & 0x3fu);
     }
     if (!valid || point < form.smallest || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-      throw Error("{}: byte {} (0x{:02x}) is not UTF-8", where, at, static_cast<unsigned char>(utf8[at]));
+      throw DataError("{}: byte {} (0x{:02x}) is not UTF-8", where, at, static_cast<unsigned char>(utf8[at]));
     }
     points.push_back(point);
     at += form.bytes;

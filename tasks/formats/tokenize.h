@@ -13,7 +13,7 @@ std::vector<std::string> listops_tokens(std::string_view expression);
 
 /// Code points of strict UTF-8 (no overlong forms, surrogates or values above U+10FFFF); nothing is normalised or dropped.
 ///
-/// Errors: Error naming `where` and the byte's offset. Bytes that are not UTF-8 are damage, so they are not replaced by U+FFFD.
+/// Errors: DataError naming `where` and the byte's offset. Bytes that are not UTF-8 are damage, so they are not replaced by U+FFFD.
 std::u32string code_points(std::string_view utf8, std::string_view where);
 
 /// UTF-8 of one code point.

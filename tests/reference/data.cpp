@@ -7,6 +7,7 @@
 #include "tasks/formats/cifar.h"
 #include "tasks/formats/split.h"
 #include "tasks/formats/tokenize.h"
+#include "tasks/formats/tsv.h"
 #include "tasks/formats/vocabulary.h"
 #include "tests/reference/handlers.h"
 
@@ -125,6 +126,34 @@ void text_tokenizer_case(Case& c) {
     return rows;
   };
   compare_encoded(c, case_vocabulary(rows_of("train_texts"), max_length, min_count), rows_of("texts"), max_length);
+}
+
+void retrieval_tokenizer_case(Case& c) {
+  JsonReader options(c.options(), c.where("options"));
+  const auto max_length = options.get<int64_t>("l_max");
+  const auto min_count = options.get<int64_t>("min_freq", 1);
+  options.finish();
+  std::vector<Tokens> first, second;
+  std::vector<int64_t> labels;
+  formats::TsvReader reader(c.where("tsv"), int64_t{1} << 20, [&](int64_t line, std::span<const std::string> fields) {
+    if (fields.size() != 5) throw Error("{}: line {} of tsv has {} fields", c.name(), line, fields.size());
+    labels.push_back(std::stoll(fields[0]));
+    first.push_back(characters(fields[3], c.where("tsv")));
+    second.push_back(characters(fields[4], c.where("tsv")));
+  });
+  reader.feed(c.json().at("tsv").get<std::string>());
+  reader.finish();
+  const auto texts_of = [&](const char* key, const std::vector<Tokens>& rows) {
+    std::vector<Tokens> wanted;
+    for (const std::string& text : text_list(c, key)) wanted.push_back(characters(text, c.where(key)));
+    c.check(key, rows == wanted, "the file gives other texts");
+  };
+  texts_of("texts1", first);
+  texts_of("texts2", second);
+  std::vector<Tokens> stacked = first;
+  stacked.insert(stacked.end(), second.begin(), second.end());
+  compare_encoded(c, case_vocabulary(stacked, max_length, min_count), stacked, max_length);
+  c.compare_output("labels", torch::tensor(labels, torch::kInt64));
 }
 
 void grey_image_case(Case& c) {

@@ -18,6 +18,7 @@ void ssm_dense_kernel_case(Case& c);  ///< kernel / ssm-dense
 void ssm_dense_layer_case(Case& c);   ///< layer / ssm-dense
 
 void listops_tokenizer_case(Case& c);  ///< tokenizer / listops
+void retrieval_tokenizer_case(Case& c);  ///< tokenizer / retrieval
 void text_tokenizer_case(Case& c);     ///< tokenizer / text
 void grey_image_case(Case& c);         ///< preprocess / cifar_grey
 void rgb_image_case(Case& c);          ///< preprocess / cifar_rgb

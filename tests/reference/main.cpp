@@ -59,6 +59,7 @@ Handler find_handler(const Case& c) {
       {{"split", "train_fraction"}, train_fraction_case},
       {{"split", "two_stage"}, two_stage_case},
       {{"tokenizer", "listops"}, listops_tokenizer_case},
+      {{"tokenizer", "retrieval"}, retrieval_tokenizer_case},
       {{"tokenizer", "text"}, text_tokenizer_case},
       {{"training", "model"}, training_case},
   };
