@@ -8,6 +8,7 @@
   X(image)           \
   X(listops)         \
   X(retrieval)       \
+  X(speech)          \
   X(text)
 
 namespace spt::tasks {

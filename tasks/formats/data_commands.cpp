@@ -13,6 +13,7 @@
 #include "tasks/formats/fetch.h"
 #include "tasks/formats/imdb.h"
 #include "tasks/formats/manifest.h"
+#include "tasks/formats/speech.h"
 
 namespace spt::formats {
 namespace {
@@ -149,7 +150,8 @@ std::vector<DataSource> data_sources() {
   sources.push_back({.task = "listops", .present = listops_present, .list = list_listops, .verify = verify_listops, .fetch = [](const auto&, const auto&, const auto&) {
                        throw Error("listops is generated, not fetched: spt-bench data make listops");
                      }});
-  for (const TreeData& tree : {aan_tree(), imdb_tree()})
+  for (const TreeData& tree : {aan_tree(), imdb_tree(),
+                               speech_tree()})
     sources.push_back(tree_source(tree));
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.task < b.task; });
   return sources;

@@ -102,6 +102,11 @@ void Case::compare_text_output(const std::string& name, const nlohmann::json& go
   check(name, got == json_.at(name), fmt::format("is {}, expected {}", got.dump(), json_.at(name).dump()));
 }
 
+void Case::leave_out(const std::string& output) {
+  outputs_.erase(output);
+  unused_.erase("output." + output);
+}
+
 std::string Case::text(const std::string& file) const {
   return read_file(folder_ / file);
 }

@@ -19,6 +19,7 @@ class Case {
  public:
   explicit Case(const std::filesystem::path& folder);  ///< Errors: Error for a folder that does not hold a case
 
+  const std::filesystem::path& folder() const { return folder_; }
   const std::string& name() const { return name_; }
   const std::string& kind() const { return kind_; }
   const std::string& subject() const { return subject_; }
@@ -42,6 +43,7 @@ class Case {
   /// Compares values that case.json itself holds under the name of an output.
   void compare_text_output(const std::string& name, const nlohmann::json& got);
   std::string text(const std::string& file) const;                         ///< another file of the case
+  void leave_out(const std::string& output);  ///< an output that cannot be had here; the caller says why
   void mark_outputs_compared() { outputs_.clear(); }                       ///< where `outputs` names no tensors and no keys
   void check(const std::string& what, bool fine, const std::string& why);  ///< a claim that is no comparison of numbers
 

@@ -22,6 +22,7 @@ void retrieval_tokenizer_case(Case& c);  ///< tokenizer / retrieval
 void text_tokenizer_case(Case& c);     ///< tokenizer / text
 void grey_image_case(Case& c);         ///< preprocess / cifar_grey
 void rgb_image_case(Case& c);          ///< preprocess / cifar_rgb
+void speech_case(Case& c);             ///< preprocess / speech_commands
 void random_split_case(Case& c);       ///< split / random_split
 void train_fraction_case(Case& c);     ///< split / train_fraction
 void two_stage_case(Case& c);          ///< split / two_stage

@@ -55,6 +55,7 @@ Handler find_handler(const Case& c) {
       {{"optimizer", "model"}, optimizer_case},
       {{"preprocess", "cifar_grey"}, grey_image_case},
       {{"preprocess", "cifar_rgb"}, rgb_image_case},
+      {{"preprocess", "speech_commands"}, speech_case},
       {{"split", "random_split"}, random_split_case},
       {{"split", "train_fraction"}, train_fraction_case},
       {{"split", "two_stage"}, two_stage_case},

@@ -1,0 +1,163 @@
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "harness/base/error.h"
+#include "harness/base/hash.h"
+#include "harness/base/log.h"
+#include "harness/base/safetensors.h"
+#include "tasks/formats/mapped_file.h"
+#include "tasks/formats/speech.h"
+#include "tasks/formats/speech_files.h"
+
+namespace spt::formats {
+namespace {
+
+RawTensor speech_column(const std::vector<SpeechClip>& clips, int64_t SpeechClip::* field) {
+  RawTensor column{"I64", {static_cast<int64_t>(clips.size())}, {}};
+  for (const SpeechClip& clip : clips) column.bytes.append(reinterpret_cast<const char*>(&(clip.*field)), sizeof(int64_t));
+  return column;
+}
+
+/// Path, size and time of everything that is read: other stamps, another cache.
+std::string speech_stamp(const std::filesystem::path& place) {
+  std::map<std::string, std::string> stamps;
+  const auto add = [&](const std::filesystem::path& file) {
+    stamps[file.string()] = fmt::format("{} {}", std::filesystem::file_size(file), std::filesystem::last_write_time(file).time_since_epoch().count());
+  };
+  if (std::filesystem::is_directory(place)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(place))
+      if (entry.is_regular_file()) add(entry.path());
+  } else {
+    add(place);
+  }
+  Sha256 hash;
+  for (const auto& [name, stamp] : stamps) hash.update(fmt::format("{} {}\n", name, stamp));
+  return hash.hex();
+}
+
+struct SpeechCacheFiles {
+  std::filesystem::path index, samples;
+};
+
+SpeechCacheFiles speech_cache_files(const std::filesystem::path& data_root, const std::string& stamp) {
+  const std::string name = "speech-" + stamp.substr(0, 16);
+  return {data_root / "cache" / (name + ".safetensors"), data_root / "cache" / (name + ".pcm")};
+}
+
+std::string field_of(const SafetensorsFile& file, const std::string& name) {
+  const auto found = file.metadata.find(name);
+  if (found == file.metadata.end()) throw Error("the index has no '{}'", name);
+  return found->second;
+}
+
+/// Over all that facts are made of.
+std::string speech_index_hash(const SafetensorsFile& index) {
+  Sha256 hash;
+  for (const auto& [name, column] : index.tensors) {
+    hash.update(fmt::format("{} {}\n", name, column.bytes.size()));
+    hash.update(column.bytes);
+  }
+  hash.update(field_of(index, "data_hash") + field_of(index, "samples_sha256"));
+  return hash.hex();
+}
+
+std::vector<SpeechClip> clips_of(const SafetensorsFile& file) {
+  const std::string& names = file.tensors.at("name").bytes;
+  std::vector<SpeechClip> clips;
+  for (size_t at = 0; at < names.size();) {
+    const size_t end = std::min(names.find('\n', at), names.size());
+    clips.push_back({.name = names.substr(at, end - at)});
+    at = end + 1;
+  }
+  const auto read = [&](const char* name, int64_t SpeechClip::* field) {
+    const std::string& bytes = file.tensors.at(name).bytes;
+    if (bytes.size() != clips.size() * sizeof(int64_t)) throw Error("its column '{}' has another length", name);
+    for (size_t i = 0; i < clips.size(); ++i) std::memcpy(&(clips[i].*field), bytes.data() + i * sizeof(int64_t), sizeof(int64_t));
+  };
+  read("word", &SpeechClip::word);
+  read("split", &SpeechClip::split);
+  read("samples", &SpeechClip::samples);
+  read("row", &SpeechClip::row);
+  return clips;
+}
+
+std::optional<SpeechData> read_speech_cache(const SpeechCacheFiles& files, bool facts_only) {
+  if (!std::filesystem::exists(files.index) || !std::filesystem::exists(files.samples)) return std::nullopt;
+  try {
+    const SafetensorsFile index = read_safetensors(files.index);
+    if (speech_index_hash(index) != field_of(index, "index_sha256")) throw Error("its content is not what was written");
+    SpeechData data{clips_of(index), {}, nullptr, field_of(index, "data_hash")};
+    if (facts_only) return data;
+    const auto mapped = std::make_shared<const MappedFile>(files.samples);
+    if (sha256(mapped->bytes()) != field_of(index, "samples_sha256")) throw Error("'{}': its content is not what was written", files.samples.string());
+    data.pcm = mapped->as<int16_t>();
+    data.owner = mapped;
+    return data;
+  } catch (const Error& error) {
+    // A cache can always be made again; that it was damaged is worth a line in the log.
+    spdlog::warn("the cache '{}' is damaged and is made again: {}", files.index.string(), error.what());
+    return std::nullopt;
+  }
+}
+
+/// Decodes into a file of its own, which takes its place when it is whole; the index comes last.
+void write_speech_cache(const SpeechCacheFiles& files, const std::filesystem::path& place) {
+  const std::filesystem::path temporary = fmt::format("{}.{}", files.samples.string(), ::getpid());
+  struct Remover {
+    std::filesystem::path file;
+    ~Remover() {
+      std::error_code ignored;
+      std::filesystem::remove(file, ignored);
+    }
+  };
+  const Remover remover{temporary};
+  Sha256 hash;
+  std::ofstream output(temporary, std::ios::binary);
+  SpeechIndex index = collect_speech(place, [&](std::span<const int16_t> samples) {
+    const std::string_view bytes(reinterpret_cast<const char*>(samples.data()), samples.size_bytes());
+    hash.update(bytes);
+    output.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  });
+  output.close();
+  if (!output) throw Error("cannot write '{}': is the disk full?", temporary.string());
+  SafetensorsFile content;
+  std::string names;
+  for (const SpeechClip& clip : index.clips) names += clip.name + "\n";
+  const auto bytes = static_cast<int64_t>(names.size());
+  content.tensors["name"] = {"U8", {bytes}, std::move(names)};
+  content.tensors["word"] = speech_column(index.clips, &SpeechClip::word);
+  content.tensors["split"] = speech_column(index.clips, &SpeechClip::split);
+  content.tensors["samples"] = speech_column(index.clips, &SpeechClip::samples);
+  content.tensors["row"] = speech_column(index.clips, &SpeechClip::row);
+  content.metadata = {{"data_hash", index.data_hash}, {"samples_sha256", hash.hex()}};
+  content.metadata["index_sha256"] = speech_index_hash(content);
+  std::filesystem::rename(temporary, files.samples);
+  write_safetensors(files.index, content);
+}
+
+bool can_write_cache(const std::filesystem::path& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  return !problem && ::access(folder.c_str(), W_OK) == 0;
+}
+
+}  // namespace
+
+SpeechData load_speech(const std::filesystem::path& data_root, std::string_view release, bool facts_only) {
+  const auto place = find_speech(data_root, release);
+  if (!place) throw DataError("there are no clips of Speech Commands {} below '{}'; {}", release, data_root.string(), how_to_get_speech(data_root, release));
+  const SpeechCacheFiles files = speech_cache_files(data_root, speech_stamp(*place));
+  if (auto data = read_speech_cache(files, facts_only)) return std::move(*data);
+  if (!can_write_cache(files.index.parent_path())) {
+    spdlog::info("no cache of the speech clips is kept: '{}' cannot be written", files.index.parent_path().string());
+    return read_speech(*place);
+  }
+  write_speech_cache(files, *place);
+  auto data = read_speech_cache(files, facts_only);
+  if (!data) throw DataError("'{}' cannot be read back after it was written", files.index.string());
+  return std::move(*data);
+}
+
+}  // namespace spt::formats
