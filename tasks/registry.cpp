@@ -4,6 +4,9 @@
 
 // One line a task, sorted: declares `Task <name>();` of tasks/<name>.cpp and lists it.
 #define SPT_TASKS(X) \
+  X(bidmc_hr)        \
+  X(bidmc_rr)        \
+  X(bidmc_spo2)      \
   X(fashion)         \
   X(image)           \
   X(listops)         \

@@ -68,6 +68,7 @@ class ArchiveStream {
 void visit_archive(const std::filesystem::path& file, const ArchiveVisitor& visit) {
   ArchiveStream stream(file);
   archive_read_support_format_tar(stream.get());
+  archive_read_support_format_zip(stream.get());
   stream.open();
   while (archive_entry* entry = stream.next()) {
     const char* path = archive_entry_pathname(entry);

@@ -9,6 +9,7 @@
 
 #include "harness/base/error.h"
 #include "tasks/formats/aan.h"
+#include "tasks/formats/bidmc.h"
 #include "tasks/formats/compressed.h"
 #include "tasks/formats/fetch.h"
 #include "tasks/formats/imdb.h"
@@ -150,7 +151,7 @@ std::vector<DataSource> data_sources() {
   sources.push_back({.task = "listops", .present = listops_present, .list = list_listops, .verify = verify_listops, .fetch = [](const auto&, const auto&, const auto&) {
                        throw Error("listops is generated, not fetched: spt-bench data make listops");
                      }});
-  for (const TreeData& tree : {aan_tree(), imdb_tree(),
+  for (const TreeData& tree : {aan_tree(), bidmc_tree(BidmcTarget::kHeartRate), bidmc_tree(BidmcTarget::kRespiratoryRate), bidmc_tree(BidmcTarget::kSpO2), imdb_tree(),
                                speech_tree()})
     sources.push_back(tree_source(tree));
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.task < b.task; });

@@ -23,6 +23,7 @@ void text_tokenizer_case(Case& c);     ///< tokenizer / text
 void grey_image_case(Case& c);         ///< preprocess / cifar_grey
 void rgb_image_case(Case& c);          ///< preprocess / cifar_rgb
 void speech_case(Case& c);             ///< preprocess / speech_commands
+void bidmc_targets_case(Case& c);      ///< preprocess / bidmc_targets
 void random_split_case(Case& c);       ///< split / random_split
 void train_fraction_case(Case& c);     ///< split / train_fraction
 void two_stage_case(Case& c);          ///< split / two_stage

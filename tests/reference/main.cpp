@@ -53,6 +53,7 @@ Handler find_handler(const Case& c) {
       {{"objective", "metric_aggregation"}, metric_aggregation_case},
       {{"objective", "supervised"}, supervised_case},
       {{"optimizer", "model"}, optimizer_case},
+      {{"preprocess", "bidmc_targets"}, bidmc_targets_case},
       {{"preprocess", "cifar_grey"}, grey_image_case},
       {{"preprocess", "cifar_rgb"}, rgb_image_case},
       {{"preprocess", "speech_commands"}, speech_case},

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "harness/base/file.h"
+#include "tasks/formats/bidmc.h"
 #include "tasks/formats/speech.h"
 #include "tasks/formats/wav.h"
 #include "tests/reference/handlers.h"
@@ -106,6 +107,25 @@ void speech_case(Case& c) {
     c.compare_output(std::string(split) + "_labels", torch::tensor(labels, torch::kInt64));
   }
   compare_clip_sums(c, length, steps);
+}
+
+void bidmc_targets_case(Case& c) {
+  JsonReader options(c.options(), c.where("options"));
+  const auto rescale = options.get<bool>("rescale_targets");
+  options.finish();
+  const auto numbers = [](const at::Tensor& t) {
+    const at::Tensor flat = t.to(torch::kFloat64).contiguous();
+    return std::vector<double>(flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel());
+  };
+  const std::vector<double> train = numbers(c.input("train"));
+  std::optional<formats::TargetScaling> scaling;
+  if (rescale) scaling.emplace(train);
+  for (const char* split : kClipSplits) {
+    std::vector<double> values = split == std::string("train") ? train : numbers(c.input(split));
+    for (double& value : values)
+      if (scaling) value = (*scaling)(value);
+    c.compare_output(split, torch::tensor(values, torch::kFloat64));
+  }
 }
 
 }  // namespace spt::reference
