@@ -43,7 +43,7 @@ ImageSizes image_sizes(const ImageTaskOptions& options, const formats::ImageCoun
 }
 
 formats::ImageSteps image_steps(const ImageTaskSource& source, const ImageTaskOptions& options, const std::string& where) {
-  return {1, source.side, source.side, {.pool = options.pool, .patch = options.patch}, source.scaling, where};
+  return {source.channels, source.side, source.side, {.pool = options.pool, .patch = options.patch}, source.scaling, where};
 }
 
 /// Some images of a set, as sequences.

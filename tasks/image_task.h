@@ -24,7 +24,7 @@ struct ImageTaskOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     visit("pool", self.pool, OptionInfo{.effect = "k: k x k pixels become their mean first", .min = 1});
-    visit("patch", self.patch, OptionInfo{.effect = "p: p x p pixels are one step of p * p channels", .min = 1});
+    visit("patch", self.patch, OptionInfo{.effect = "p: p x p pixels are one step of p * p times the channels of a pixel", .min = 1});
     visit("train_examples", self.train_examples, OptionInfo{.effect = "the first n of a permutation of the train split; 0: all", .min = 0, .unit = "examples"});
     visit("validation_examples", self.validation_examples,
           OptionInfo{.effect = "n of the validation split (5,000, or a tenth of a smaller set), stratified; 0: all", .min = 0, .unit = "examples"});
@@ -41,12 +41,13 @@ struct ImageTaskSource {
   int version = 1;
   std::string summary;
   int64_t side = 0;  ///< height and width
+  int64_t channels = 1;
   formats::PixelScaling scaling;
-  std::function<formats::ImageData(const std::filesystem::path& data_root, bool partial)> load;  ///< one channel
+  std::function<formats::ImageData(const std::filesystem::path& data_root, bool partial)> load;  ///< images of `channels`
   std::function<formats::ImageCounts(std::span<const formats::FileIdentity>)> counts;
 };
 
-/// A classification task over the steps of images (formats::ImageSteps): values (B, L, patch * patch), 10 classes, accuracy.
+/// A classification task over the steps of images (formats::ImageSteps): values (B, L, patch * patch * channels), 10 classes, accuracy.
 ///
 /// Splits: validation is carved out of the official train set by split_seed; the test set is the official one. Example ids: position in the
 /// train files, then in the test files.

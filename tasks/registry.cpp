@@ -11,6 +11,7 @@
   X(image)           \
   X(listops)         \
   X(retrieval)       \
+  X(scifar)          \
   X(speech)          \
   X(text)
 

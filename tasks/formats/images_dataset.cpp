@@ -113,8 +113,8 @@ ImageData load_fashion(const std::filesystem::path& data_root, bool partial) {
   return data;
 }
 
-ImageData load_cifar10(const std::filesystem::path& data_root, bool partial) {
-  DataFolder folder(manifest("image"), data_root, partial);
+ImageData load_cifar10(const std::filesystem::path& data_root, bool partial, std::string_view task) {
+  DataFolder folder(manifest(task), data_root, partial);
   const std::string test_name = "test_batch.bin";
   std::vector<std::string> present;
   std::vector<std::string> missing;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tasks/formats/image.h"
@@ -36,7 +37,8 @@ ImageData load_fashion(const std::filesystem::path& data_root, bool partial);
 /// Reads CIFAR-10's binary version: 32 x 32 RGB, 10 classes, 50,000 train images in five files and 10,000 test images.
 ///
 /// `partial` runs on those of data_batch_1..5.bin that exist (at least one, and test_batch.bin), published or not.
+/// `task`: whose manifest it is, image (grey) or scifar (RGB); the files are the same.
 /// Errors: as load_fashion().
-ImageData load_cifar10(const std::filesystem::path& data_root, bool partial);
+ImageData load_cifar10(const std::filesystem::path& data_root, bool partial, std::string_view task = "image");
 
 }  // namespace spt::formats

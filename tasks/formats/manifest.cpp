@@ -59,6 +59,13 @@ Manifest image_manifest() {
   };
 }
 
+/// The files of image, in the same folders, for the task that takes their colours.
+Manifest scifar_manifest() {
+  Manifest scifar = image_manifest();
+  scifar.task = "scifar";
+  return scifar;
+}
+
 FileCheck check_file(const OfficialFile& official, const std::filesystem::path& folder) {
   FileCheck check{.name = official.name, .state = FileState::kMissing, .path = {}, .sha256 = {}, .bytes = 0, .problem = {}};
   const auto file = folder.empty() ? std::nullopt : find_packed(folder, official.name);
@@ -91,7 +98,7 @@ std::string file_stamps(const Manifest& manifest, const std::filesystem::path& f
 }  // namespace
 
 const std::vector<Manifest>& manifests() {
-  static const std::vector<Manifest> kManifests = {fashion_manifest(), image_manifest()};
+  static const std::vector<Manifest> kManifests = {fashion_manifest(), image_manifest(), scifar_manifest()};
   return kManifests;
 }
 

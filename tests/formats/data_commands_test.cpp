@@ -61,7 +61,7 @@ TEST(VerifyData, AReadOnlyRootIsLeftAlone) {
 
 TEST(VerifyData, AbsentDataAreNotWhole) {
   const TemporaryFolder root;
-  for (const std::string task : {"bidmc-hr", "bidmc-rr", "bidmc-spo2", "image", "listops", "retrieval", "speech", "text"}) {
+  for (const std::string task : {"bidmc-hr", "bidmc-rr", "bidmc-spo2", "image", "listops", "retrieval", "scifar", "speech", "text"}) {
     bool whole = true;
     EXPECT_THAT(said([&](const LineSink& say) { whole = verify_data(root.path, {task}, say); }), HasSubstr("data list " + task));
     EXPECT_FALSE(whole);

@@ -161,6 +161,26 @@ TEST(ImageTask, BatchHoldsTheStepsLabelsAndIdsOfItsExamples) {
   EXPECT_EQ(opened.test->batch({}).values.size(0), 0);
 }
 
+TEST(ImageTask, ScifarHasThreeChannelsOfTheSameFiles) {
+  const TemporaryFolder root;
+  write_cifar(root);
+  const OpenedTask opened = find_task("scifar").open({{"partial", true}}, root.path, Stream(1, "subset"));
+  EXPECT_EQ(opened.facts.channels, 3);
+  EXPECT_EQ(opened.facts.max_length, 1024);
+  EXPECT_EQ(opened.facts.data_hash, open_partial(root, {}).facts.data_hash);
+  const Batch batch = opened.test->batch(std::vector<int64_t>{3});
+  ASSERT_EQ(batch.values.sizes(), (std::vector<int64_t>{1, 1024, 3}));
+  const float mean[] = {0.4914f, 0.4822f, 0.4465f}, std[] = {0.247f, 0.243f, 0.261f};
+  for (int c = 0; c < 3; ++c) {  // pixel 3 is 130 in every plane, the others are 30
+    EXPECT_NEAR(batch.values[0][3][c].item<float>(), (130 / 255.0f - mean[c]) / std[c], 1e-5) << c;
+    EXPECT_NEAR(batch.values[0][4][c].item<float>(), (30 / 255.0f - mean[c]) / std[c], 1e-5) << c;
+  }
+  const TaskFacts patched = find_task("scifar").facts({{"patch", int64_t{4}}}, kNoData);
+  EXPECT_EQ(patched.channels, 48);
+  EXPECT_EQ(patched.max_length, 64);
+  EXPECT_THAT(message_of<DataError>([&] { find_task("scifar").open({}, kNoData, Stream(1, "subset")); }), HasSubstr("data fetch scifar"));
+}
+
 TEST(ImageTask, CopiesBetweenSplitsAreNoted) {
   const TemporaryFolder root;
   write_cifar(root);
