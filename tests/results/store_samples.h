@@ -9,7 +9,7 @@
 #include "tests/results/samples.h"
 
 // Jobs, stages and journal lines that the tests of the store share.
-namespace spt::results::sample_store {
+namespace spt::results {
 
 inline MatrixRow sample_matrix(const std::string& hash = "hash-1") {
   MatrixRow matrix;
@@ -121,4 +121,4 @@ inline ResultRow row_of(const Store& store, const std::string& key) {
   return {};
 }
 
-}  // namespace spt::results::sample_store
+}  // namespace spt::results

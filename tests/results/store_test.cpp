@@ -11,7 +11,6 @@
 namespace spt::results {
 namespace {
 
-using namespace sample_store;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
