@@ -84,7 +84,7 @@ json written(const T& value) {
   if constexpr (kIsPlain<T> || std::is_same_v<T, OptionSchema>) return json(value);
   else if constexpr (kIsPair<T>) return json::array({written(value.first), written(value.second)});
   else if constexpr (std::is_same_v<T, OptionMap>) return options_to_json(value);
-  else if constexpr (std::is_same_v<T, TrainOptions>) return options_to_json(write_options(value));
+  else if constexpr (std::is_same_v<T, TrainOptions>) return options_to_json(effective_options(value));
   else if constexpr (std::is_same_v<T, JobSpec>) return to_json(value);
   else if constexpr (kIsList<T>) {
     json array = json::array();
@@ -117,13 +117,6 @@ void read_schema(const json& value, const std::string& where, OptionSchema& sche
   reader.finish();
 }
 
-void read_train(const json& value, const std::string& where, TrainOptions& train) {
-  const OptionMap given = options_from_json(value, where);
-  for (const OptionSchema& option : schema_of<TrainOptions>())
-    if (!given.contains(option.name)) throw Error("{}: key '{}' is missing", where, option.name);
-  train = read_options<TrainOptions>(given, where);
-}
-
 template <class T>
 void read_list(const json& value, const std::string& where, std::vector<T>& list) {
   if (!value.is_array()) throw Error("{}: expected a list, got {}", where, value.type_name());
@@ -143,7 +136,7 @@ void read(const json& value, const std::string& where, T& target) {
   if constexpr (kIsList<T>) read_list(value, where, target);
   else if constexpr (kIsPair<T>) read_pair(value, where, target);
   else if constexpr (std::is_same_v<T, OptionMap>) target = options_from_json(value, where);
-  else if constexpr (std::is_same_v<T, TrainOptions>) read_train(value, where, target);
+  else if constexpr (std::is_same_v<T, TrainOptions>) target = train_options_from_json(value, where);
   else if constexpr (std::is_same_v<T, JobSpec>) target = job_from_json(value, where);
   else if constexpr (std::is_same_v<T, OptionSchema>) read_schema(value, where, target);
   else if constexpr (kIsPlain<T>) {

@@ -1,6 +1,7 @@
 #include "harness/job.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/error.h"
@@ -23,18 +24,11 @@ ComponentSpec component_from_json(const json& value, const std::string& where) {
   return component;
 }
 
-TrainOptions train_from_json(const json& value, const std::string& where) {
-  const OptionMap given = options_from_json(value, where);
-  for (const OptionSchema& option : schema_of<TrainOptions>())
-    if (!given.contains(option.name)) throw Error("{}: key '{}' is missing", where, option.name);
-  return read_options<TrainOptions>(given, where);
-}
-
 json stage_to_json(const StageSpec& stage) {
   return {{"name", stage.name},
           {"objective", component_to_json(stage.objective)},
           {"inputs", stage.inputs},
-          {"train", options_to_json(write_options(stage.train))},
+          {"train", options_to_json(effective_options(stage.train))},
           {"steps", stage.steps},
           {"evaluations", stage.evaluations}};
 }
@@ -46,7 +40,7 @@ StageSpec stage_from_json(const json& value, const std::string& where) {
   stage.objective = component_from_json(reader.at("objective"), where + ": objective");
   stage.inputs = reader.get<std::string>("inputs");
   if (stage.inputs != "subset" && stage.inputs != "train") throw Error("{}: {}", where, unknown_name("inputs", stage.inputs, std::vector<std::string>{"subset", "train"}));
-  stage.train = train_from_json(reader.at("train"), where + ": train");
+  stage.train = train_options_from_json(reader.at("train"), where + ": train");
   stage.steps = reader.get<int64_t>("steps");
   stage.evaluations = reader.get<int64_t>("evaluations");
   if (stage.steps < 1) throw Error("{}: steps = {} must be at least 1", where, stage.steps);
@@ -109,7 +103,7 @@ void append_stage(std::string& text, const StageSpec& stage, const std::vector<s
   text += ",\"objective\":";
   append_component(text, stage.objective, {});
   text += fmt::format(",\"steps\":{},\"train\":", stage.steps);
-  append_options(text, write_options(stage.train), left_out);
+  append_options(text, effective_options(stage.train), left_out);
   text += '}';
 }
 
@@ -124,6 +118,50 @@ const std::vector<std::string>& supervised_train_options() {
 }
 
 }  // namespace
+
+OptionMap effective_options(const TrainOptions& train) {
+  static const std::vector<std::pair<std::string, OptionNeed>> kNeeds = [] {
+    std::vector<std::pair<std::string, OptionNeed>> needs;
+    for (const OptionSchema& option : schema_of<TrainOptions>())
+      if (option.info.needs) needs.emplace_back(option.name, *option.info.needs);
+    return needs;
+  }();
+  OptionMap options = write_options(train);
+  for (const auto& [name, need] : kNeeds) {
+    const auto& choice = std::get<std::string>(options.at(need.option));
+    if (std::find(need.choices.begin(), need.choices.end(), choice) == need.choices.end()) options.erase(name);
+  }
+  return options;
+}
+
+TrainOptions train_options_from_json(const json& value, std::string_view where) {
+  const OptionMap given = options_from_json(value, where);
+  const auto train = read_options<TrainOptions>(given, where);
+  const OptionMap effective = effective_options(train);
+  for (const auto& [name, option] : effective)
+    if (!given.contains(name)) throw Error("{}: key '{}' is missing", where, name);
+  for (const auto& [name, option] : given)
+    if (!effective.contains(name)) throw Error("{}: key '{}' is not read by this optimizer and schedule", where, name);
+  if (effective.contains("milestones")) milestone_shares(train.milestones, where);
+  return train;
+}
+
+std::vector<double> milestone_shares(const std::string& text, std::string_view where) {
+  std::vector<double> shares;
+  for (size_t first = 0; first <= text.size();) {
+    const size_t end = std::min(text.find(',', first), text.size());
+    std::string_view part = std::string_view(text).substr(first, end - first);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    double share = 0;
+    const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), share);
+    if (error != std::errc() || rest != part.data() + part.size() || !(share > 0 && share < 1))
+      throw Error("{}: milestones = \"{}\": '{}' is no number above 0 and below 1; give shares of the steps, such as \"0.5, 0.75\"", where, text, part);
+    shares.push_back(share);
+    first = end + 1;
+  }
+  return shares;
+}
 
 json to_json(const JobSpec& spec) {
   json stages = json::array();

@@ -30,6 +30,10 @@ struct TrainOptions {
   double eps = 1e-8;
   std::string schedule = "cosine";
   double warmup = 0.1;
+  double gamma = 0.1;
+  double drop_every = 0.25;
+  std::string milestones = "0.5, 0.75";
+  int64_t patience = 3;
   double clip = 1.0;
   double state_lr = 1e-3;
   double dropout = 0.0;
@@ -47,8 +51,14 @@ struct TrainOptions {
     visit("beta1", self.beta1, OptionInfo{.effect = "decay of the first moment", .min = 0, .max = 0.999999});
     visit("beta2", self.beta2, OptionInfo{.effect = "decay of the second moment", .min = 0, .max = 0.999999999});
     visit("eps", self.eps, OptionInfo{.effect = "added to the root of the second moment", .min = 0});
-    visit("schedule", self.schedule, OptionInfo{.effect = "learning rate over steps: cosine to 0 after warm-up, or constant after warm-up", .choices = {"constant", "cosine"}});
+    visit("schedule", self.schedule, OptionInfo{.effect = "learning rate over steps, after its warm-up; those in _warmup are published ones that begin at 0",
+                                                .choices = {"constant", "constant_warmup", "cosine", "cosine_warmup", "inverse_sqrt", "linear", "linear_warmup", "multistep", "plateau", "step"}});
     visit("warmup", self.warmup, OptionInfo{.effect = "share of the steps with rising learning rate", .min = 0, .max = 1});
+    const OptionNeed drops{"schedule", {"multistep", "plateau", "step"}};
+    visit("gamma", self.gamma, OptionInfo{.effect = "factor of the learning rate at each drop", .min = 0, .max = 1, .needs = drops});
+    visit("drop_every", self.drop_every, OptionInfo{.effect = "share of the steps between two drops", .min = 1e-6, .max = 1, .needs = OptionNeed{"schedule", {"step"}}});
+    visit("milestones", self.milestones, OptionInfo{.effect = "shares of the steps after which the learning rate drops, with commas", .needs = OptionNeed{"schedule", {"multistep"}}});
+    visit("patience", self.patience, OptionInfo{.effect = "evaluations in a row without a better one that are borne", .min = 0, .unit = "evaluations", .needs = OptionNeed{"schedule", {"plateau"}}});
     visit("clip", self.clip, OptionInfo{.effect = "largest global gradient norm; 0: no limit", .min = 0});
     visit("state_lr", self.state_lr, OptionInfo{.effect = "upper limit of the learning rate of state space A, B and dt", .min = 0});
     visit("dropout", self.dropout, OptionInfo{.effect = "dropout rate of the body", .min = 0, .max = 0.99});
@@ -58,6 +68,14 @@ struct TrainOptions {
   }
   bool operator==(const TrainOptions&) const = default;
 };
+
+/// The options that this choice of optimizer and schedule reads, which are those that a key and a stored spec hold.
+OptionMap effective_options(const TrainOptions& train);
+/// Reads what effective_options wrote, strictly: all of it and nothing else. Errors: Error.
+TrainOptions train_options_from_json(const nlohmann::json& json, std::string_view where);
+
+/// The numbers of TrainOptions::milestones, each above 0 and below 1. Errors: Error naming `where`, the text and the part that is none.
+std::vector<double> milestone_shares(const std::string& text, std::string_view where);
 
 /// One training phase with everything that can change its result, except its seed.
 struct StageSpec {

@@ -52,6 +52,7 @@ class Planner {
     describe_tasks();
     for (uint32_t task = 0; task < plan_.matrix.tasks.size(); ++task)
       for (uint32_t architecture = 0; architecture < plan_.architectures.size(); ++architecture) draft_cells(task, architecture);
+    check_training_options();
     describe_models();
     for (size_t first = 0; first < drafts_.size();) first = finish_group(first);
     return std::move(plan_);
@@ -106,6 +107,25 @@ class Planner {
     for (const Override& override : plan_.matrix.overrides) {
       check(override, "architecture label", override.architecture, architectures);
       check(override, "protocol label", override.protocol, protocols);
+    }
+  }
+
+  // So is a setting that no stage reads, such as the factor of drops where no schedule drops.
+  void check_training_options() const {
+    std::vector<const Settings*> all = {&plan_.matrix.train};
+    for (const auto& [stage, settings] : plan_.matrix.stages) all.push_back(&settings);
+    for (const Override& override : plan_.matrix.overrides) all.push_back(&override.train);
+    std::map<std::string, OptionNeed> needs;
+    for (const OptionSchema& option : schema_of<TrainOptions>())
+      if (option.info.needs) needs.emplace(option.name, *option.info.needs);
+    for (const Settings* settings : all) {
+      for (const auto& [name, setting] : *settings) {
+        const auto need = needs.find(name);
+        if (need == needs.end()) continue;
+        const auto reads = [&](const auto& entry) { return effective_options(entry.second).contains(name); };
+        if (std::none_of(train_.begin(), train_.end(), reads))
+          throw Error("{}: {} changes nothing: it needs {} = {}, which no stage has", setting.origin, name, need->second.option, fmt::join(need->second.choices, " or "));
+      }
     }
   }
 

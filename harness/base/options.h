@@ -17,6 +17,12 @@ namespace spt {
 using OptionValue = std::variant<bool, int64_t, double, std::string>;
 using OptionMap = std::map<std::string, OptionValue>;
 
+/// An option that only some choices of another one read: `gamma` of a schedule that drops.
+struct OptionNeed {
+  std::string option;
+  std::vector<std::string> choices;
+};
+
 /// What is said about an option beside its name, type and default.
 struct OptionInfo {
   std::string effect;                ///< one clause, for people
@@ -25,6 +31,7 @@ struct OptionInfo {
   std::vector<std::string> choices = {};  ///< allowed texts; empty: any
   std::string unit = {};
   std::string stage = {};            ///< "supervised" or "pretrain" if it can change no other stage's result; empty: any
+  std::optional<OptionNeed> needs = {};  ///< of options of training alone (harness/job.h): without one of these choices it changes nothing
 };
 
 struct OptionSchema {

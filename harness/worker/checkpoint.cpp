@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kKindKey = "kind";
-constexpr const char* kLastKind = "spt-bench last 1";
+constexpr const char* kLastKind = "spt-bench last 2";
 constexpr const char* kBestKind = "spt-bench best 1";
 constexpr const char* kHashKey = "sha256";
 
@@ -79,6 +79,12 @@ json metrics_json(const std::vector<protocols::MetricValue>& metrics) {
   return list;
 }
 
+json numbers_json(const std::vector<double>& numbers) {
+  json list = json::array();
+  for (const double number : numbers) list.push_back(number_text(number));
+  return list;
+}
+
 std::vector<protocols::MetricValue> metrics_from(const json& list, std::string_view where) {
   std::vector<protocols::MetricValue> metrics;
   for (const json& row : list)
@@ -110,6 +116,7 @@ std::string state_text(const StageState& state) {
   visit_state(state, [&](const char* name, const auto& value) { out[name] = value; });
   out["best"] = metrics_json(state.best);
   out["last"] = metrics_json(state.last);
+  out["selection"] = numbers_json(state.selection);
   return canonical(out);
 }
 
@@ -120,6 +127,7 @@ StageState state_from(const std::string& text, const std::string& where) {
   visit_state(state, [&](const char* name, auto& value) { value = reader.get<std::remove_reference_t<decltype(value)>>(name); });
   state.best = metrics_from(reader.at("best"), where);
   state.last = metrics_from(reader.at("last"), where);
+  for (const json& number : reader.at("selection")) state.selection.push_back(number_from(number.get<std::string>(), where));
   reader.finish();
   return state;
 }

@@ -22,6 +22,7 @@ struct StageState {
   int64_t best_step = 0, best_index = 0;     ///< 0: nothing selected yet
   std::vector<protocols::MetricValue> best;  ///< validation metrics of the selected step
   std::vector<protocols::MetricValue> last;  ///< ... of the last evaluation
+  std::vector<double> selection;             ///< selection metric of every evaluation so far
   double evaluate_s = 0, save_s = 0, wall_s = 0;
   int64_t peak_memory = 0;
   bool mixed_stamps = false;  ///< parts of it were computed under another numerics stamp

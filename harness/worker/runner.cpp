@@ -78,7 +78,7 @@ class StageRunner {
     evaluate_if_due();
     const TrainSetup setup{
         *model_,      optimizer_, stage_.objective(),        stage_.train_data(), stage_.spec().train, stage_.spec().steps,
-        stage_.rng(), device_,    request_.prefetch_threads, stage_.cost()};
+        stage_.rng(), device_,    request_.prefetch_threads, stage_.cost(),       &state_.selection};
     train_stage(setup, state_.totals, [this](const StepReport& report) { return after_step(report); });
     finish();
   }
@@ -201,6 +201,7 @@ class StageRunner {
     ++state_.evaluations;
     state_.last = on_validation.metrics;
     const tasks::MetricFacts by = stage_.objective().selection();
+    state_.selection.push_back(metric_value(state_.last, by.name));
     const bool first = state_.best_step == 0;
     if (first || is_better(metric_value(state_.last, by.name), metric_value(state_.best, by.name), by.higher_is_better)) {
       state_.best = state_.last;

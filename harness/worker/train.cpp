@@ -2,10 +2,9 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
-
-#include "protocols/schedule.h"
 
 namespace spt::worker {
 namespace {
@@ -38,10 +37,26 @@ void check_finite(const protocols::AdamW& optimizer, double loss, double norm, i
 
 }  // namespace
 
+protocols::Schedule stage_schedule(const TrainOptions& options, int64_t steps, bool higher_is_better) {
+  protocols::Schedule schedule{.name = options.schedule,
+                               .steps = steps,
+                               .warmup = protocols::warmup_steps(options.warmup, steps),
+                               .gamma = options.gamma,
+                               .step_size = std::max<int64_t>(1, protocols::share_steps(options.drop_every, steps)),
+                               .patience = options.patience,
+                               .higher_is_better = higher_is_better,
+                               .lr = options.lr};
+  if (options.schedule == "multistep")
+    for (const double share : milestone_shares(options.milestones, "schedule multistep"))
+      schedule.milestones.push_back(protocols::share_steps(share, steps));
+  return schedule;
+}
+
 void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::function<bool(const StepReport&)>& after_step) {
   const TrainOptions& options = setup.options;
   const at::ScalarType type = setup.model.parameters().empty() ? at::kFloat : setup.model.parameters().front().scalar_type();
-  const int64_t warmup = protocols::warmup_steps(options.warmup, setup.steps);
+  const protocols::Schedule schedule = stage_schedule(options, setup.steps, setup.objective.selection().higher_is_better);
+  const auto evaluations = [&] { return setup.evaluations ? std::span<const double>(*setup.evaluations) : std::span<const double>(); };
   const Stream dropout = setup.rng.stream("dropout");
   const Sampler sampler(setup.data->size(), setup.rng.stream("order"));
   Prefetcher prefetch(totals.step, setup.steps, setup.prefetch_threads, [&](int64_t step) { return parts_of_step(setup, sampler, step); });
@@ -57,7 +72,7 @@ void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::functi
     report.loss = accumulate_gradients(setup, parts, type);
     report.gradient_norm = setup.optimizer.clip(options.clip);
     check_finite(setup.optimizer, report.loss, report.gradient_norm, totals.step);
-    const double factor = protocols::schedule_factor(options.schedule, totals.step, setup.steps, warmup);
+    const double factor = protocols::schedule_factor(schedule, totals.step, evaluations());
     setup.optimizer.step(factor);
 
     for (const protocols::Prepared& part : parts) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "harness/base/rng.h"
 #include "harness/job.h"
@@ -12,6 +13,7 @@
 #include "harness/worker/prefetch.h"
 #include "protocols/objective.h"
 #include "protocols/optimizer.h"
+#include "protocols/schedule.h"
 
 namespace spt::worker {
 
@@ -37,6 +39,7 @@ struct TrainSetup {
   at::Device device{at::kCPU};
   int64_t prefetch_threads = 1;
   const StageCost& cost;
+  const std::vector<double>* evaluations = nullptr;  ///< selection metric of those done so far, which schedule plateau reads; none: none done
 };
 
 /// What was executed so far; restored from a checkpoint.
@@ -51,6 +54,9 @@ struct StepReport {
   double loss = 0, lr = 0, gradient_norm = 0;
   double step_s = 0;
 };
+
+/// The schedule of a stage: shares of TrainOptions as updates.
+protocols::Schedule stage_schedule(const TrainOptions& options, int64_t steps, bool higher_is_better);
 
 /// Updates totals.step .. steps-1 of a stage, whatever its objective.
 ///

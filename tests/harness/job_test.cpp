@@ -65,6 +65,39 @@ TEST(Job, KeyIsGolden) {
   EXPECT_EQ(job_key(example()), "874e50e5c7b60d9e05b7285df706e8b30e4eb372c3eefd51cf10b7add3283f1d");
 }
 
+TEST(Job, WhatTheScheduleDoesNotReadIsInNoKey) {
+  const auto key_with = [](auto change) {
+    JobSpec spec = example();
+    change(spec.stages[1].train);
+    EXPECT_EQ(job_key(job_from_json(parse_json(canonical(to_json(spec)), "test"), "test")), job_key(spec));
+    return job_key(spec);
+  };
+  const auto unchanged = key_with([](TrainOptions&) {});
+  EXPECT_EQ(key_with([](TrainOptions& t) { t.gamma = 0.5, t.patience = 9, t.milestones = "0.1", t.drop_every = 0.1; }), unchanged);
+  const auto stepped = key_with([](TrainOptions& t) { t.schedule = "multistep"; });
+  EXPECT_NE(stepped, unchanged);
+  EXPECT_NE(key_with([](TrainOptions& t) { t.schedule = "multistep", t.gamma = 0.5; }), stepped);
+  EXPECT_NE(key_with([](TrainOptions& t) { t.schedule = "multistep", t.milestones = "0.1"; }), stepped);
+  EXPECT_EQ(key_with([](TrainOptions& t) { t.schedule = "multistep", t.patience = 9; }), stepped);
+}
+
+TEST(Job, AStoredSpecHoldsWhatIsReadAndNothingElse) {
+  nlohmann::json spec = to_json(example());
+  EXPECT_FALSE(spec["stages"][0]["train"].contains("gamma"));
+  spec["stages"][0]["train"]["gamma"] = 0.5;
+  EXPECT_THROW(job_from_json(spec, "test"), Error);
+  spec["stages"][0]["train"]["schedule"] = "plateau";
+  EXPECT_THROW(job_from_json(spec, "test"), Error) << "patience is missing";
+  spec["stages"][0]["train"]["patience"] = 2;
+  EXPECT_EQ(job_from_json(spec, "test").stages[0].train.patience, 2);
+}
+
+TEST(Job, MilestonesAreSharesBetweenZeroAndOne) {
+  EXPECT_EQ(milestone_shares("0.5, 0.75", "here"), (std::vector<double>{0.5, 0.75}));
+  EXPECT_EQ(milestone_shares(" .25 ", "here"), (std::vector<double>{0.25}));
+  for (const char* wrong : {"", "0.5,", "0.5 0.75", "0", "1", "-0.5", "half", "0.5,nan"}) EXPECT_THROW(milestone_shares(wrong, "here"), Error) << wrong;
+}
+
 TEST(Job, PretrainingKeyIgnoresWhatOnlySupervisionReads) {
   const JobSpec spec = example();
   const auto changed = [&](auto change) {

@@ -361,5 +361,20 @@ TEST(Plan, EveryValueHasAnOrigin) {
   EXPECT_EQ(origins.at("stage.finetune.steps"), "matched to spt-masked@P+F by steps");
 }
 
+TEST(Plan, ATrainingValueThatNoStageReadsIsRefused) {
+  Parts parts;
+  parts.rest = "[train]\ngamma = 0.5\n";
+  EXPECT_THAT(error_of(parts), HasSubstr("gamma changes nothing: it needs schedule = multistep or plateau or step"));
+  parts.rest = "[train]\ngamma = 0.5\n[stage.pretrain]\nschedule = \"plateau\"\n";
+  EXPECT_EQ(error_of(parts), "");
+}
+
+TEST(Plan, MilestonesThatAreNoSharesAreRefusedAtTheirPlace) {
+  Parts parts;
+  parts.rest = "[train]\nschedule = \"multistep\"\nmilestones = \"0.5, 2\"\n";
+  EXPECT_THAT(error_of(parts), HasSubstr("m.toml:"));
+  EXPECT_THAT(error_of(parts), HasSubstr("'2' is no number above 0 and below 1"));
+}
+
 }  // namespace
 }  // namespace spt

@@ -42,5 +42,6 @@ void metric_aggregation_case(Case& c);  ///< objective / metric_aggregation
 
 void optimizer_case(Case& c);  ///< optimizer / model
 void training_case(Case& c);   ///< training / model
+void schedule_case(Case& c);   ///< schedule / schedule
 
 }  // namespace spt::reference

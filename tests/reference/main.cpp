@@ -57,6 +57,7 @@ Handler find_handler(const Case& c) {
       {{"preprocess", "cifar_grey"}, grey_image_case},
       {{"preprocess", "cifar_rgb"}, rgb_image_case},
       {{"preprocess", "speech_commands"}, speech_case},
+      {{"schedule", "schedule"}, schedule_case},
       {{"split", "random_split"}, random_split_case},
       {{"split", "train_fraction"}, train_fraction_case},
       {{"split", "two_stage"}, two_stage_case},

@@ -136,7 +136,7 @@ void training_case(Case& c) {
     const at::Tensor loss = case_loss(c, loss_name, model->forward(batch.input), batch.target);
     loss.backward();
     losses.push_back(loss.item<double>());
-    factors.push_back(protocols::schedule_factor(schedule, step, steps, warmup));
+    factors.push_back(protocols::schedule_factor({.name = schedule, .steps = steps, .warmup = warmup}, step));
     optimizer.step(factors.back());
   }
   c.compare_output("loss", torch::tensor(losses, torch::kFloat64));

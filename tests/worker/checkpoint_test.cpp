@@ -48,6 +48,7 @@ StageState sample_state() {
   state.best_index = 1;
   state.best = {{"loss", NAN, 70}, {"accuracy", 1.0 / 3.0, 70}};
   state.last = {{"loss", INFINITY, 70}, {"accuracy", -0.0, 70}};
+  state.selection = {NAN, 1.0 / 3.0};
   state.wall_s = 12.5;
   state.peak_memory = 1 << 30;
   state.mixed_stamps = true;
@@ -85,6 +86,9 @@ TEST(Checkpoint, BringsBackEveryTensorAndNumber) {
   EXPECT_TRUE(std::isnan(last.state.best[0].value));
   EXPECT_EQ(last.state.best[1].value, 1.0 / 3.0);
   EXPECT_TRUE(std::isinf(last.state.last[0].value));
+  ASSERT_EQ(last.state.selection.size(), 2u);
+  EXPECT_TRUE(std::isnan(last.state.selection[0]));
+  EXPECT_EQ(last.state.selection[1], 1.0 / 3.0);
   EXPECT_EQ(last.state.wall_s, 12.5);
   EXPECT_TRUE(last.state.mixed_stamps);
 }

@@ -191,6 +191,24 @@ TEST(Runner, AStageStoppedEveryFewBatchesGivesTheStraightRunBitForBit) {
   }
 }
 
+TEST(Runner, APlateauThatWasStoppedDropsWhereTheStraightRunDoes) {
+  JobSpec job = test::tiny_job("classification", "masked");
+  job.stages[0].evaluations = 12;
+  job.stages[0].train.schedule = "plateau";
+  job.stages[0].train.patience = 0;
+  job.stages[0].train.lr = 0.2;  // so large that not every evaluation is better
+  Folder straight("plateau"), stopped("plateau-stopped"), constant("no-plateau");
+  ASSERT_TRUE(straight.run(job, 0));
+  int stops = 0;
+  while (!run_until(stopped, job, 0, 4 + stops % 3)) ASSERT_LT(++stops, 100);
+  EXPECT_GE(stops, 4);
+  expect_same_result(straight.done(0), stopped.done(0));
+  EXPECT_EQ(straight.best_bytes(0), stopped.best_bytes(0));
+  job.stages[0].train.schedule = "constant";
+  ASSERT_TRUE(constant.run(job, 0));
+  EXPECT_NE(rows(constant.done(0).last), rows(straight.done(0).last)) << "it never dropped";
+}
+
 TEST(Runner, APretrainingStageFeedsTheNextAndTheAuditSaysHow) {
   Folder folder("chain");
   const JobSpec job = test::tiny_job("regression", "masked");

@@ -139,6 +139,47 @@ TEST(TrainStage, TheLearningRateFollowsTheScheduleOverTheWholeStage) {
   EXPECT_DOUBLE_EQ(reports[13].lr, 0.02 * 0.5 * (1 + std::cos(M_PI * 10.0 / 20.0)));
 }
 
+TEST(TrainStage, EveryScheduleOfAJobIsOneThatTheLoopKnows) {
+  for (const OptionSchema& option : schema_of<TrainOptions>())
+    if (option.name == "schedule") {
+      EXPECT_EQ(option.info.choices, protocols::schedule_names());
+    }
+}
+
+TEST(TrainStage, DropsComeAfterTheirShareOfTheStage) {
+  TrainOptions options;
+  options.schedule = "multistep";
+  options.milestones = "0.5, 0.9";
+  const protocols::Schedule at = stage_schedule(options, 200, true);
+  EXPECT_EQ(at.milestones, (std::vector<int64_t>{100, 180}));
+  EXPECT_EQ(at.warmup, 20);
+  options.schedule = "step";
+  options.drop_every = 0.1;
+  EXPECT_EQ(stage_schedule(options, 200, true).step_size, 20);
+  EXPECT_EQ(stage_schedule(options, 3, true).step_size, 1);
+}
+
+TEST(TrainStage, APlateauFollowsTheEvaluationsThatItIsGiven) {
+  Bench bench(job_of("classification", "", [](TrainOptions& o) {
+    o.schedule = "plateau";
+    o.patience = 0;
+    o.gamma = 0.5;
+  }));
+  std::vector<double> evaluations;
+  TrainSetup setup = bench.setup();
+  setup.evaluations = &evaluations;
+  std::vector<double> rates;
+  train_stage(setup, bench.totals, [&](const StepReport& report) {
+    rates.push_back(report.lr);
+    if (bench.totals.step == 10) evaluations = {0.5};
+    if (bench.totals.step == 15) evaluations = {0.5, 0.4};  // accuracy: lower is worse
+    return true;
+  });
+  EXPECT_DOUBLE_EQ(rates[14], 0.02);
+  EXPECT_DOUBLE_EQ(rates[15], 0.01);
+  EXPECT_DOUBLE_EQ(rates[22], 0.01);
+}
+
 TEST(TrainStage, StoppingAndGoingOnInTheMiddleOfAnEpochIsTheStraightRun) {
   Bench straight(job_of("classification", "masked"));
   straight.train();
