@@ -28,6 +28,7 @@ struct TrainOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
+  double momentum = 0.9;
   std::string schedule = "cosine";
   double warmup = 0.1;
   double gamma = 0.1;
@@ -46,11 +47,13 @@ struct TrainOptions {
     visit("batch", self.batch, OptionInfo{.effect = "examples an update sees", .min = 1, .unit = "examples"});
     visit("accumulate", self.accumulate, OptionInfo{.effect = "equal parts the batch is computed in, to save memory", .min = 1});
     visit("lr", self.lr, OptionInfo{.effect = "peak learning rate", .min = 0});
-    visit("weight_decay", self.weight_decay, OptionInfo{.effect = "decoupled decay of matrices", .min = 0});
-    visit("optimizer", self.optimizer, OptionInfo{.effect = "update rule", .choices = {"adamw"}});
-    visit("beta1", self.beta1, OptionInfo{.effect = "decay of the first moment", .min = 0, .max = 0.999999});
-    visit("beta2", self.beta2, OptionInfo{.effect = "decay of the second moment", .min = 0, .max = 0.999999999});
-    visit("eps", self.eps, OptionInfo{.effect = "added to the root of the second moment", .min = 0});
+    visit("weight_decay", self.weight_decay, OptionInfo{.effect = "decay of matrices: decoupled (adamw), or in the gradient (adam, sgd)", .min = 0});
+    visit("optimizer", self.optimizer, OptionInfo{.effect = "update rule", .choices = {"adam", "adamw", "sgd"}});
+    const OptionNeed adam{"optimizer", {"adam", "adamw"}};
+    visit("beta1", self.beta1, OptionInfo{.effect = "decay of the first moment", .min = 0, .max = 0.999999, .needs = adam});
+    visit("beta2", self.beta2, OptionInfo{.effect = "decay of the second moment", .min = 0, .max = 0.999999999, .needs = adam});
+    visit("eps", self.eps, OptionInfo{.effect = "added to the root of the second moment", .min = 0, .needs = adam});
+    visit("momentum", self.momentum, OptionInfo{.effect = "decay of the sum of gradients", .min = 0, .max = 0.999999, .needs = OptionNeed{"optimizer", {"sgd"}}});
     visit("schedule", self.schedule, OptionInfo{.effect = "learning rate over steps, after its warm-up; those in _warmup are published ones that begin at 0",
                                                 .choices = {"constant", "constant_warmup", "cosine", "cosine_warmup", "inverse_sqrt", "linear", "linear_warmup", "multistep", "plateau", "step"}});
     visit("warmup", self.warmup, OptionInfo{.effect = "share of the steps with rising learning rate", .min = 0, .max = 1});

@@ -70,16 +70,18 @@ std::vector<TrainedTensor> trained_tensors(const models::Model& model, const Opt
   for (const auto& item : model.named_parameters()) {
     if (!item.value().requires_grad()) continue;
     const ParameterRole role = model.role(item.key());
-    trained.push_back({item.key(), item.value(), role, tensor_rule(rules, role)});
+    TensorRule rule = tensor_rule(rules, role);
+    if (rules.first_layer_slip && role == ParameterRole::kStateReal && item.key().starts_with("body.layers.0.")) rule.lr = rules.lr;
+    trained.push_back({item.key(), item.value(), role, rule});
   }
   return trained;
 }
 
-AdamW::AdamW(std::vector<TrainedTensor> tensors, Options options) : tensors_(std::move(tensors)), options_(options) {
+Optimizer::Optimizer(std::vector<TrainedTensor> tensors, const std::vector<std::string>& slots)
+    : tensors_(std::move(tensors)), slot_names_(slots), slots_(slots.size()) {
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const at::Tensor& p = tensors_[i].tensor;
-    exp_avg_.push_back(torch::zeros_like(p, torch::MemoryFormat::Preserve).detach());
-    exp_avg_sq_.push_back(torch::zeros_like(p, torch::MemoryFormat::Preserve).detach());
+    for (std::vector<at::Tensor>& slot : slots_) slot.push_back(torch::zeros_like(p, torch::MemoryFormat::Preserve).detach());
     step_.push_back(torch::zeros({}, torch::dtype(torch::kFloat32).device(p.device())));
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.first == tensors_[i].rule; });
     if (same == groups_.end())
@@ -89,11 +91,11 @@ AdamW::AdamW(std::vector<TrainedTensor> tensors, Options options) : tensors_(std
   }
 }
 
-void AdamW::zero_grad() {
+void Optimizer::zero_grad() {
   for (TrainedTensor& t : tensors_) t.tensor.mutable_grad().reset();
 }
 
-std::vector<at::Tensor> AdamW::gradients() const {
+std::vector<at::Tensor> Optimizer::gradients() const {
   std::vector<at::Tensor> gradients;
   gradients.reserve(tensors_.size());
   for (const TrainedTensor& t : tensors_) {
@@ -104,7 +106,7 @@ std::vector<at::Tensor> AdamW::gradients() const {
   return gradients;
 }
 
-double AdamW::clip(double limit) {
+double Optimizer::clip(double limit) {
   if (tensors_.empty()) return 0;
   const torch::NoGradGuard no_grad;
   const std::vector<at::Tensor> all = gradients();
@@ -114,25 +116,25 @@ double AdamW::clip(double limit) {
   return norm;
 }
 
-void AdamW::step(double factor) {
+void Optimizer::step(double factor) {
   const torch::NoGradGuard no_grad;
   const std::vector<at::Tensor> all = gradients();
   ++steps_;
   if (!step_.empty()) at::_foreach_add_(step_, 1);
   for (const auto& [rule, members] : groups_) {
-    std::vector<at::Tensor> p, g, m, v, t;
+    Group group{.rule = rule, .parameters = {}, .gradients = {}, .steps = {}, .slots = {}};
+    group.slots.resize(slots_.size());
     for (const size_t i : members) {
-      p.push_back(tensors_[i].tensor);
-      g.push_back(all[i]);
-      m.push_back(exp_avg_[i]);
-      v.push_back(exp_avg_sq_[i]);
-      t.push_back(step_[i]);
+      group.parameters.push_back(tensors_[i].tensor);
+      group.gradients.push_back(all[i]);
+      group.steps.push_back(step_[i]);
+      for (size_t slot = 0; slot < slots_.size(); ++slot) group.slots[slot].push_back(slots_[slot][i]);
     }
-    at::_fused_adamw_(p, g, m, v, {}, t, rule.lr * factor, options_.beta1, options_.beta2, rule.weight_decay, options_.eps, false, false);
+    update(group, rule.lr * factor);
   }
 }
 
-std::string AdamW::first_bad_gradient() const {
+std::string Optimizer::first_bad_gradient() const {
   for (const TrainedTensor& t : tensors_) {
     const at::Tensor& gradient = t.tensor.grad();
     if (gradient.defined() && !torch::isfinite(gradient).all().item<bool>()) return t.name;
@@ -140,18 +142,57 @@ std::string AdamW::first_bad_gradient() const {
   return "";
 }
 
-std::vector<std::pair<std::string, at::Tensor>> AdamW::state() const {
+std::vector<std::pair<std::string, at::Tensor>> Optimizer::state() const {
   std::vector<std::pair<std::string, at::Tensor>> state;
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    state.emplace_back("exp_avg." + tensors_[i].name, exp_avg_[i]);
-    state.emplace_back("exp_avg_sq." + tensors_[i].name, exp_avg_sq_[i]);
-  }
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    for (size_t slot = 0; slot < slots_.size(); ++slot) state.emplace_back(slot_names_[slot] + "." + tensors_[i].name, slots_[slot][i]);
   return state;
 }
 
-void AdamW::set_steps(int64_t steps) {
+void Optimizer::set_steps(int64_t steps) {
   steps_ = steps;
   for (at::Tensor& t : step_) t.fill_(static_cast<double>(steps));
+}
+
+AdamW::AdamW(std::vector<TrainedTensor> tensors, Options options)
+    : Optimizer(std::move(tensors), {"exp_avg", "exp_avg_sq"}), options_(options) {
+}
+
+void AdamW::update(Group& g, double lr) {
+  at::_fused_adamw_(g.parameters, g.gradients, g.slots[0], g.slots[1], {}, g.steps, lr, options_.beta1, options_.beta2, g.rule.weight_decay,
+                    options_.eps, false, false);
+}
+
+Adam::Adam(std::vector<TrainedTensor> tensors, Options options)
+    : Optimizer(std::move(tensors), {"exp_avg", "exp_avg_sq"}), options_(options) {
+}
+
+void Adam::update(Group& g, double lr) {
+  at::_fused_adam_(g.parameters, g.gradients, g.slots[0], g.slots[1], {}, g.steps, lr, options_.beta1, options_.beta2, g.rule.weight_decay,
+                   options_.eps, false, false);
+}
+
+Sgd::Sgd(std::vector<TrainedTensor> tensors, Options options)
+    : Optimizer(std::move(tensors), options.momentum > 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{}),
+      options_(options) {
+}
+
+void Sgd::update(Group& g, double lr) {
+  const std::vector<at::Tensor> buffers = g.slots.empty() ? std::vector<at::Tensor>{} : g.slots[0];
+  // A buffer of zeros is what a first step would make of none: without dampening both give b = g.
+  at::_fused_sgd_(g.parameters, g.gradients, buffers, g.rule.weight_decay, options_.momentum, lr, 0.0, false, false, false);
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const std::string& name, std::vector<TrainedTensor> tensors, const OptimizerOptions& options) {
+  if (name == "adam") return std::make_unique<Adam>(std::move(tensors), options.adam);
+  if (name == "adamw") return std::make_unique<AdamW>(std::move(tensors), options.adam);
+  if (name == "sgd") return std::make_unique<Sgd>(std::move(tensors), options.sgd);
+  throw Error("{}", unknown_name("optimizer", name, optimizer_names()));
+}
+
+const std::vector<std::string>& optimizer_names() {
+  static const std::vector<std::string> kNames = {"adam", "adamw", "sgd"};
+  return kNames;
 }
 
 }  // namespace spt::protocols

@@ -181,7 +181,7 @@ void restore(const std::map<std::string, RawTensor>& from, const std::vector<std
   for (size_t i = 0; i < into.size(); ++i) at::Tensor(into[i].second).copy_(values[i]);
 }
 
-std::vector<std::pair<std::string, at::Tensor>> last_tensors(const models::Model& model, const protocols::AdamW& optimizer) {
+std::vector<std::pair<std::string, at::Tensor>> last_tensors(const models::Model& model, const protocols::Optimizer& optimizer) {
   std::vector<std::pair<std::string, at::Tensor>> all;
   for (const auto& [name, tensor] : model_tensors(model)) all.emplace_back("model." + name, tensor);
   for (const auto& [name, tensor] : optimizer.state()) all.emplace_back("optimizer." + name, tensor);
@@ -217,7 +217,7 @@ std::vector<std::pair<std::string, at::Tensor>> model_tensors(const models::Mode
   return tensors;
 }
 
-void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::AdamW& optimizer, const StageState& state,
+void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::Optimizer& optimizer, const StageState& state,
                const std::string& stage_key, const results::Stamp& stamp) {
   SafetensorsFile content;
   for (const auto& [name, tensor] : last_tensors(model, optimizer)) content.tensors.emplace(name, to_raw(tensor));
@@ -248,7 +248,7 @@ LoadedBest read_best(const std::filesystem::path& file) {
   return best;
 }
 
-void restore_last(const LoadedLast& last, models::Model& model, protocols::AdamW& optimizer, std::string_view where) {
+void restore_last(const LoadedLast& last, models::Model& model, protocols::Optimizer& optimizer, std::string_view where) {
   restore(last.content.tensors, last_tensors(model, optimizer), where);
   optimizer.set_steps(last.state.totals.step);
 }

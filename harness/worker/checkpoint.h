@@ -35,9 +35,9 @@ at::Tensor from_raw(const RawTensor& raw);
 /// Parameters and buffers by name.
 std::vector<std::pair<std::string, at::Tensor>> model_tensors(const models::Model& model);
 
-/// `last`: tensors "model.NAME", "optimizer.exp_avg.NAME", "optimizer.exp_avg_sq.NAME"; state, stage key, stamp and a SHA-256 over all of
+/// `last`: tensors "model.NAME", "optimizer.SLOT.NAME"; state, stage key, stamp and a SHA-256 over all of
 /// it.
-void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::AdamW& optimizer, const StageState& state,
+void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::Optimizer& optimizer, const StageState& state,
                const std::string& stage_key, const results::Stamp& stamp);
 
 /// `best`: tensors by the model's own names; step, stage key and SHA-256.
@@ -59,7 +59,7 @@ struct LoadedBest {
 LoadedBest read_best(const std::filesystem::path& file);
 
 /// Strict: every name on both sides, equal shapes and dtypes, before anything is written. Errors: Error naming the first that differs.
-void restore_last(const LoadedLast& last, models::Model& model, protocols::AdamW& optimizer, std::string_view where);
+void restore_last(const LoadedLast& last, models::Model& model, protocols::Optimizer& optimizer, std::string_view where);
 void restore_model(const SafetensorsFile& content, models::Model& model, std::string_view where);
 
 }  // namespace spt::worker

@@ -28,13 +28,13 @@ ProbeAnswer probe_stage(const Registry& registry, const ProbeQuery& query, const
   const Stage stage(registry, job, index, query.data_root);
   answer.open_s = seconds(opening);
   const auto model = stage.fresh_model(device);
-  protocols::AdamW optimizer = stage.optimizer(*model);
+  const auto optimizer = stage.optimizer(*model);
   TrainTotals totals;
   std::vector<double> times;
   // Without prefetching, so that a step's time holds its data too; the first steps pay for allocations and are left out, as is the first pass
   // of the evaluation.
   constexpr int64_t kWarmup = 3;
-  const TrainSetup setup{*model, optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(),
+  const TrainSetup setup{*model, *optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(),
                          device, 0,         stage.cost()};
   train_stage(setup, totals, [&](const StepReport& report) {
     if (totals.step > std::min(kWarmup, stage.spec().steps - 1)) times.push_back(report.step_s);

@@ -77,7 +77,7 @@ class StageRunner {
     if (audit && state_.totals.step == 0) journal_.write(0, *audit);
     evaluate_if_due();
     const TrainSetup setup{
-        *model_,      optimizer_, stage_.objective(),        stage_.train_data(), stage_.spec().train, stage_.spec().steps,
+        *model_,      *optimizer_, stage_.objective(),        stage_.train_data(), stage_.spec().train, stage_.spec().steps,
         stage_.rng(), device_,    request_.prefetch_threads, stage_.cost(),       &state_.selection};
     train_stage(setup, state_.totals, [this](const StepReport& report) { return after_step(report); });
     finish();
@@ -107,7 +107,7 @@ class StageRunner {
       const ResumeVerdict verdict = may_resume(last.stamp, stamp_, request_.resume_across);
       if (!verdict.allowed) return fmt::format("restarted: the checkpoint comes from another program or device: {}", verdict.note);
       if (last.state.best_step > 0) check_best(last.state, verdict.equal);
-      restore_last(last, *model_, optimizer_, file.string());
+      restore_last(last, *model_, *optimizer_, file.string());
       state_ = last.state;
       state_.mixed_stamps = state_.mixed_stamps || !verdict.equal;
       return verdict.equal ? "resumed" : fmt::format("resumed under another numerics stamp: {}", verdict.note);
@@ -222,7 +222,7 @@ class StageRunner {
     StageState now = state_;
     now.wall_s += elapsed_s(start_);
     now.peak_memory = std::max(now.peak_memory, peak_memory(device_));
-    save_last(last_file(), *model_, optimizer_, now, request_.stage_key, stamp_);
+    save_last(last_file(), *model_, *optimizer_, now, request_.stage_key, stamp_);
     journal_.write(step(), results::CheckpointEvent{.file = last_file().filename().string()});
     journal_.sync();
     state_.save_s += elapsed_s(start);
@@ -302,7 +302,7 @@ class StageRunner {
   const Stage stage_;
   const double open_s_;
   const std::shared_ptr<models::Model> model_;
-  protocols::AdamW optimizer_;
+  const std::unique_ptr<protocols::Optimizer> optimizer_;
   const std::vector<int64_t> evaluate_at_;
   StageState state_;
   StepReport last_report_;

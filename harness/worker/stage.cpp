@@ -155,9 +155,10 @@ std::shared_ptr<models::Model> Stage::fresh_model(const at::Device& device) cons
   return model;
 }
 
-protocols::AdamW Stage::optimizer(const models::Model& model) const {
+std::unique_ptr<protocols::Optimizer> Stage::optimizer(const models::Model& model) const {
   const TrainOptions& train = spec_.train;
-  return {protocols::trained_tensors(model, optimizer_rules(train, job_.profile)), {train.beta1, train.beta2, train.eps}};
+  return protocols::make_optimizer(train.optimizer, protocols::trained_tensors(model, optimizer_rules(train, job_.profile)),
+                                   {.adam = {train.beta1, train.beta2, train.eps}, .sgd = {train.momentum}});
 }
 
 Baseline trivial_baseline(const tasks::OpenedTask& task) {

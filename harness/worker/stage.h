@@ -40,7 +40,7 @@ class Stage {
 
   /// A new network, every parameter drawn from stream "init" by its name, in the stage's precision, on `device`.
   std::shared_ptr<models::Model> fresh_model(const at::Device& device) const;
-  protocols::AdamW optimizer(const models::Model& model) const;
+  std::unique_ptr<protocols::Optimizer> optimizer(const models::Model& model) const;
 
   const StageSpec& spec() const { return spec_; }
   const Rng& rng() const { return rng_; }

@@ -28,7 +28,7 @@ double accumulate_gradients(const TrainSetup& setup, const Parts& parts, at::Sca
   return loss;
 }
 
-void check_finite(const protocols::AdamW& optimizer, double loss, double norm, int64_t step) {
+void check_finite(const protocols::Optimizer& optimizer, double loss, double norm, int64_t step) {
   if (std::isfinite(loss) && std::isfinite(norm)) return;
   const std::string bad = std::isfinite(loss) ? optimizer.first_bad_gradient() : "loss";
   if (bad.empty()) throw Diverged("global gradient norm", fmt::format("the gradient norm overflowed at step {}", step + 1));

@@ -30,7 +30,7 @@ class Diverged : public std::runtime_error {
 /// What a stage trains with. Everything that a step does is a function of these, the parameters, the optimizer and the step's number.
 struct TrainSetup {
   models::Model& model;
-  protocols::AdamW& optimizer;
+  protocols::Optimizer& optimizer;
   const protocols::Objective& objective;
   std::shared_ptr<const tasks::Dataset> data;
   const TrainOptions& options;

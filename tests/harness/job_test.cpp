@@ -65,7 +65,7 @@ TEST(Job, KeyIsGolden) {
   EXPECT_EQ(job_key(example()), "874e50e5c7b60d9e05b7285df706e8b30e4eb372c3eefd51cf10b7add3283f1d");
 }
 
-TEST(Job, WhatTheScheduleDoesNotReadIsInNoKey) {
+TEST(Job, WhatTheOptimizerAndTheScheduleDoNotReadIsInNoKey) {
   const auto key_with = [](auto change) {
     JobSpec spec = example();
     change(spec.stages[1].train);
@@ -73,12 +73,15 @@ TEST(Job, WhatTheScheduleDoesNotReadIsInNoKey) {
     return job_key(spec);
   };
   const auto unchanged = key_with([](TrainOptions&) {});
-  EXPECT_EQ(key_with([](TrainOptions& t) { t.gamma = 0.5, t.patience = 9, t.milestones = "0.1", t.drop_every = 0.1; }), unchanged);
+  EXPECT_EQ(key_with([](TrainOptions& t) { t.gamma = 0.5, t.patience = 9, t.milestones = "0.1", t.drop_every = 0.1, t.momentum = 0.1; }), unchanged);
   const auto stepped = key_with([](TrainOptions& t) { t.schedule = "multistep"; });
   EXPECT_NE(stepped, unchanged);
   EXPECT_NE(key_with([](TrainOptions& t) { t.schedule = "multistep", t.gamma = 0.5; }), stepped);
   EXPECT_NE(key_with([](TrainOptions& t) { t.schedule = "multistep", t.milestones = "0.1"; }), stepped);
   EXPECT_EQ(key_with([](TrainOptions& t) { t.schedule = "multistep", t.patience = 9; }), stepped);
+  const auto sgd = key_with([](TrainOptions& t) { t.optimizer = "sgd"; });
+  EXPECT_EQ(key_with([](TrainOptions& t) { t.optimizer = "sgd", t.beta2 = 0.9; }), sgd);
+  EXPECT_NE(key_with([](TrainOptions& t) { t.optimizer = "sgd", t.momentum = 0.5; }), sgd);
 }
 
 TEST(Job, AStoredSpecHoldsWhatIsReadAndNothingElse) {

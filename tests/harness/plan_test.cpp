@@ -367,6 +367,8 @@ TEST(Plan, ATrainingValueThatNoStageReadsIsRefused) {
   EXPECT_THAT(error_of(parts), HasSubstr("gamma changes nothing: it needs schedule = multistep or plateau or step"));
   parts.rest = "[train]\ngamma = 0.5\n[stage.pretrain]\nschedule = \"plateau\"\n";
   EXPECT_EQ(error_of(parts), "");
+  parts.rest = "[[override]]\nstage = \"finetune\"\ntrain = { momentum = 0.5 }\n";
+  EXPECT_THAT(error_of(parts), HasSubstr("it needs optimizer = sgd"));
 }
 
 TEST(Plan, MilestonesThatAreNoSharesAreRefusedAtTheirPlace) {

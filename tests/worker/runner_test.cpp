@@ -191,6 +191,20 @@ TEST(Runner, AStageStoppedEveryFewBatchesGivesTheStraightRunBitForBit) {
   }
 }
 
+TEST(Runner, EveryOptimizersStateIsInTheCheckpoint) {
+  for (const char* optimizer : {"adam", "sgd"}) {
+    JobSpec job = test::tiny_job("classification");
+    job.stages[0].train.optimizer = optimizer;
+    Folder straight(std::string("straight-") + optimizer), stopped(std::string("stopped-") + optimizer);
+    ASSERT_TRUE(straight.run(job, 0));
+    int stops = 0;
+    while (!run_until(stopped, job, 0, 4 + stops % 3)) ASSERT_LT(++stops, 100);
+    EXPECT_GE(stops, 2);
+    expect_same_result(straight.done(0), stopped.done(0));
+    EXPECT_EQ(straight.best_bytes(0), stopped.best_bytes(0));
+  }
+}
+
 TEST(Runner, APlateauThatWasStoppedDropsWhereTheStraightRunDoes) {
   JobSpec job = test::tiny_job("classification", "masked");
   job.stages[0].evaluations = 12;
@@ -274,9 +288,9 @@ TEST(Runner, ACheckpointOfAnotherBuildRestartsUnlessAllowed) {
     last.stamp.build_id = "another";
     const Stage stage(test::tiny_registry(), job, 0, "");
     const auto model = stage.fresh_model(at::kCPU);
-    protocols::AdamW optimizer = stage.optimizer(*model);
-    restore_last(last, *model, optimizer, "here");
-    save_last(file, *model, optimizer, last.state, last.stage_key, last.stamp);
+    const auto optimizer = stage.optimizer(*model);
+    restore_last(last, *model, *optimizer, "here");
+    save_last(file, *model, *optimizer, last.state, last.stage_key, last.stamp);
     ASSERT_TRUE(folder.run(job, 0, [&](RunRequest& r) { r.resume_across = across; }));
     const StartEvent start = folder.events<StartEvent>(0).back();
     EXPECT_EQ(start.resumed_from > 0, across);

@@ -14,7 +14,7 @@ namespace {
 struct Bench {
   explicit Bench(const JobSpec& spec, size_t index = 0) : job(spec), stage(test::tiny_registry(), job, index, "") {
     model = stage.fresh_model(at::kCPU);
-    optimizer = std::make_unique<protocols::AdamW>(stage.optimizer(*model));
+    optimizer = stage.optimizer(*model);
   }
   TrainSetup setup(int64_t threads = 0) {
     return {*model,      *optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps,
@@ -37,7 +37,7 @@ struct Bench {
   JobSpec job;
   Stage stage;
   std::shared_ptr<models::Model> model;
-  std::unique_ptr<protocols::AdamW> optimizer;
+  std::unique_ptr<protocols::Optimizer> optimizer;
   TrainTotals totals;
 };
 
@@ -144,6 +144,21 @@ TEST(TrainStage, EveryScheduleOfAJobIsOneThatTheLoopKnows) {
     if (option.name == "schedule") {
       EXPECT_EQ(option.info.choices, protocols::schedule_names());
     }
+}
+
+TEST(TrainStage, EveryOptimizerOfAJobTrains) {
+  for (const OptionSchema& option : schema_of<TrainOptions>()) {
+    if (option.name != "optimizer") continue;
+    EXPECT_EQ(option.info.choices, protocols::optimizer_names());
+    for (const std::string& name : option.info.choices) {
+      Bench bench(job_of("classification", "", [&](TrainOptions& o) {
+        o.optimizer = name;
+        o.dropout = 0;
+      }));
+      const auto reports = bench.train();
+      EXPECT_LT(reports.back().loss, reports.front().loss) << name;
+    }
+  }
 }
 
 TEST(TrainStage, DropsComeAfterTheirShareOfTheStage) {
