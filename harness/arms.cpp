@@ -8,14 +8,6 @@
 namespace spt {
 namespace {
 
-// Scratch arms that are comparable with one pretraining protocol: same model, same init.
-std::string scratch_label(const ProtocolUse& use, const ProtocolUse* scratch) {
-  std::string label = scratch ? scratch->label : "scratch";
-  if (use.entry->causal) label += "-causal";
-  if (use.init != (scratch ? scratch->init : "default")) label += "-" + use.init;
-  return label;
-}
-
 std::string matched_name(const Matrix& matrix, const std::string& label, Basis basis, const std::string& shared_with) {
   if (basis == Basis::kSteps) return label + (matrix.total_mode() ? "@T" : "@(P+F)");
   return fmt::format("{}@(P+F):{}{}", label, basis_name(basis), shared_with);
@@ -43,6 +35,15 @@ class ArmList {
     return std::any_of(uses_.begin(), uses_.end(), [](const ProtocolUse& use) { return use.pretrains(); });
   }
 
+  // Scratch arms that are comparable with one pretraining protocol: same model, same init.
+  std::string scratch_label(const ProtocolUse& use) const {
+    const auto same = std::find_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return !other.pretrains() && other.init == use.init; });
+    std::string label = same != uses_.end() ? same->label : scratch_ ? scratch_->label : "scratch";
+    if (use.entry->causal) label += "-causal";
+    if (same == uses_.end() && use.init != (scratch_ ? scratch_->init : "default")) label += "-" + use.init;
+    return label;
+  }
+
   // In total mode scratch@T is the matched arm of each pretraining protocol; it stands alone only where there is none.
   void add_scratch(const ProtocolUse& use) {
     if (matrix_.total_mode() && any_pretrains()) return;
@@ -56,11 +57,11 @@ class ArmList {
     const std::string name = use.label + "@P+F";
     arms_.push_back({.name = name, .kind = "spt", .protocol = use.label, .pairs_with = "", .init = use.init, .causal = use.entry->causal});
     arms_.back().use = &use;
-    const std::string label = scratch_label(use, scratch_);
+    const std::string label = scratch_label(use);
     Arm own{.name = label + "@F", .kind = "scratch", .protocol = label, .pairs_with = name, .init = use.init, .causal = use.entry->causal};
     own.use = &use;
     if (scratch_ && label != scratch_->label && !matrix_.total_mode()) arms_.push_back(own);
-    const auto sharing = std::count_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return other.pretrains() && scratch_label(other, scratch_) == label; });
+    const auto sharing = std::count_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return other.pretrains() && scratch_label(other) == label; });
     own.kind = "matched";
     own.spt = spt;
     for (const Basis basis : matrix_.match) {
@@ -80,7 +81,7 @@ class ArmList {
 
   // Baselines stand once a task, in the plain scratch arm.
   void add_place_for_baselines() {
-    const auto plain = [](const Arm& arm) { return arm.kind != "spt" && !arm.causal && arm.basis == Basis::kSteps; };
+    const auto plain = [](const Arm& arm) { return arm.kind != "spt" && !arm.causal && arm.init == "default" && arm.basis == Basis::kSteps; };
     const auto scratch = std::find_if(arms_.begin(), arms_.end(), [&](const Arm& arm) { return arm.kind == "scratch" && plain(arm); });
     const auto any = scratch != arms_.end() ? scratch : std::find_if(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.kind != "spt"; });
     if (any != arms_.end()) any->trivial = true;

@@ -100,7 +100,7 @@ Origins origins_of(const Plan& plan, const PlanCell& cell) {
   architecture_spec(plan.catalog, architecture, arm.causal && !cell.trivial, &origins);
   task_spec(plan.catalog, task, &origins);
   origins.push_back({"data_hash", cell.spec.data_hash, plan.tasks[cell.task].data_source});
-  origins.push_back({"init", cell.spec.init, "the protocol"});
+  origins.push_back({"init", cell.spec.init, arm.use->init_origin});
   for (const StageSpec& stage : cell.spec.stages) {
     for (const StageEntry& entry : arm.use->entry->stages)
       if (entry.name == stage.name) objective_spec(plan.catalog, *arm.use, entry, plan.tasks[cell.task].mask_ratio, &origins);

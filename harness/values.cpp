@@ -144,6 +144,7 @@ ProtocolUse protocol_use(const Catalog& catalog, const MatrixComponent& componen
   use.label = component.label;
   use.options = complete(use.entry->options, checked_options(use.entry->options, component.options, use.entry->name), component.origin);
   if (const auto init = use.options.find("init"); init != use.options.end()) use.init = std::get<std::string>(init->second);
+  if (const auto given = component.options.find("init"); given != component.options.end()) use.init_origin = given->second.origin;
   if (const auto inputs = use.options.find("pretrain_inputs"); inputs != use.options.end()) use.inputs = std::get<std::string>(inputs->second);
   if (use.inputs == "train" && use.label == component.name) use.label += "+unlabelled";
   return use;

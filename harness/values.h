@@ -25,6 +25,7 @@ struct ProtocolUse {
   std::string label;  ///< its name gets "+unlabelled" where pretraining reads all train inputs; a label of the matrix stays
   OptionMap options;  ///< complete
   std::string init = "default";
+  std::string init_origin = "default";
   std::string inputs = "subset";
   bool pretrains() const { return entry->stages.size() > 1; }
 };

@@ -1,3 +1,4 @@
+#include "protocols/init.h"
 #include "protocols/protocol.h"
 
 namespace spt::protocols {
@@ -6,9 +7,9 @@ namespace spt::protocols {
 Protocol scratch() {
   return {.name = "scratch",
           .version = 1,
-          .summary = "train on the task from the architecture's own random init",
+          .summary = "train on the task from random parameters",
           .source = "the usual baseline, e.g. arXiv:2011.04006",
-          .options = {},
+          .options = schema_of<InitOptions>(),
           .causal = false,
           .stages = {{.name = "finetune", .objective = "supervised", .options = {}}}};
 }

@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Names of the alternatives of Event, in its order.
-constexpr std::array<const char*, 8> kEventNames = {"start", "progress", "evaluation", "checkpoint", "transfer", "scores", "done", "failed"};
+constexpr std::array<const char*, 9> kEventNames = {"start", "progress", "evaluation", "checkpoint", "init", "transfer", "scores", "done", "failed"};
 static_assert(kEventNames.size() == std::variant_size_v<Event>);
 
 template <class Self, class T>
@@ -86,6 +86,22 @@ void visit_fields(Self& event, Visitor&& visit) {
   visit("file", event.file);
 }
 
+template <Is<InitGroup> Self, class Visitor>
+void visit_fields(Self& group, Visitor&& visit) {
+  visit("role", group.role);
+  visit("tensors", group.tensors);
+  visit("values", group.values);
+  visit("redrawn", group.redrawn);
+  visit("mean", group.mean);
+  visit("std", group.std);
+}
+
+template <Is<InitEvent> Self, class Visitor>
+void visit_fields(Self& event, Visitor&& visit) {
+  visit("init", event.init);
+  visit("groups", event.groups);
+}
+
 template <Is<TransferEvent> Self, class Visitor>
 void visit_fields(Self& event, Visitor&& visit) {
   visit("copied", event.copied);
@@ -149,9 +165,11 @@ Json encode(double value) {
   return value;
 }
 
-Json encode(const std::vector<Metric>& metrics) {
+template <class T>
+  requires(std::same_as<T, Metric> || std::same_as<T, InitGroup>)
+Json encode(const std::vector<T>& records) {
   Json list = Json::array();
-  for (const Metric& metric : metrics) list.push_back(encode_fields(metric));
+  for (const T& record : records) list.push_back(encode_fields(record));
   return list;
 }
 
@@ -195,12 +213,14 @@ void decode(JsonReader& reader, const char* key, Failure& value) {
 
 void decode(JsonReader& reader, const char* key, Stamp& stamp) { decode_fields(reader.at(key), stamp, reader.where() + ": " + key); }
 
-void decode(JsonReader& reader, const char* key, std::vector<Metric>& metrics) {
+template <class T>
+  requires(std::same_as<T, Metric> || std::same_as<T, InitGroup>)
+void decode(JsonReader& reader, const char* key, std::vector<T>& records) {
   const Json& json = reader.at(key);
   const std::string where = reader.where() + ": " + key;
   if (!json.is_array()) throw Error("{}: expected a list, got {}", where, json.type_name());
-  metrics.clear();
-  for (const Json& item : json) decode_fields(item, metrics.emplace_back(), where);
+  records.clear();
+  for (const Json& item : json) decode_fields(item, records.emplace_back(), where);
 }
 
 template <class T>

@@ -68,6 +68,16 @@ struct CheckpointEvent {
 struct TransferEvent {  ///< load audit of a stage that starts from another
   std::vector<std::string> copied, sliced, redrawn, dropped;
 };
+struct InitGroup {  ///< parameters of one role
+  std::string role;
+  int64_t tensors = 0, values = 0;
+  bool redrawn = false;    ///< by the protocol's init; else as the architecture draws them
+  double mean = 0, std = 0;
+};
+struct InitEvent {  ///< how a fresh model began, before a checkpoint of another stage was copied into it
+  std::string init;        ///< default | normal | normal-state
+  std::vector<InitGroup> groups;
+};
 struct ScoresEvent {  ///< per example, dataset order; travels compressed
   std::string split;
   std::string metric;
@@ -90,7 +100,7 @@ struct FailedEvent {
   std::string message;
   std::string tensor;  ///< first bad tensor of a diverged run
 };
-using Event = std::variant<StartEvent, ProgressEvent, EvaluationEvent, CheckpointEvent, TransferEvent, ScoresEvent, DoneEvent, FailedEvent>;
+using Event = std::variant<StartEvent, ProgressEvent, EvaluationEvent, CheckpointEvent, InitEvent, TransferEvent, ScoresEvent, DoneEvent, FailedEvent>;
 
 /// One line of journal.jsonl.
 struct JournalLine {

@@ -218,10 +218,15 @@ constexpr std::array<int64_t, 16> kNetworkTypes = {
     0x7461636F,  // OCFS2
 };
 
+// How the parameters of a stage began.
+constexpr std::string_view kVersion2 = R"sql(
+ALTER TABLE attempt ADD COLUMN init TEXT;
+)sql";
+
 }  // namespace
 
 const std::vector<std::string_view>& migrations() {
-  static const std::vector<std::string_view> kSteps = {kVersion1};
+  static const std::vector<std::string_view> kSteps = {kVersion1, kVersion2};
   return kSteps;
 }
 

@@ -26,6 +26,7 @@ class Ingest {
   void event(const Place& place, const ProgressEvent& event);
   void event(const Place& place, const EvaluationEvent& event);
   void event(const Place& place, const CheckpointEvent& event);
+  void event(const Place& place, const InitEvent& event);
   void event(const Place& place, const TransferEvent& event);
   void event(const Place& place, const ScoresEvent& event);
   void event(const Place& place, const DoneEvent& event);
@@ -94,6 +95,13 @@ void Ingest::event(const Place& place, const EvaluationEvent& e) {
 void Ingest::event(const Place& place, const CheckpointEvent& e) {
   database_.query("UPDATE attempt SET checkpoint = ?2, checkpoint_step = ?3 WHERE id = ?1 AND coalesce(checkpoint_step, -1) <= ?3")
       .run(place.attempt, e.file, place.line->step);
+}
+
+void Ingest::event(const Place& place, const InitEvent& e) {
+  nlohmann::json groups = nlohmann::json::array();
+  for (const InitGroup& g : e.groups)
+    groups.push_back({{"role", g.role}, {"tensors", g.tensors}, {"values", g.values}, {"redrawn", g.redrawn}, {"mean", g.mean}, {"std", g.std}});
+  database_.query("UPDATE attempt SET init = ?2 WHERE id = ?1").run(place.attempt, canonical({{"init", e.init}, {"groups", std::move(groups)}}));
 }
 
 void Ingest::event(const Place& place, const TransferEvent& e) {

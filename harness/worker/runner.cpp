@@ -18,6 +18,7 @@
 #include "harness/worker/process.h"
 #include "harness/worker/stamp.h"
 #include "harness/worker/transfer.h"
+#include "protocols/init.h"
 #include "results/journal.h"
 
 namespace spt::worker {
@@ -70,10 +71,12 @@ class StageRunner {
         evaluate_at_(evaluation_steps(stage_.spec().steps, stage_.spec().evaluations)) {}
 
   void run() {
+    const results::InitEvent init = init_event();
     const std::optional<results::TransferEvent> audit = start_from_parent();
     const std::string note = resume();
     reset_peak_memory(device_);
     write_start(note);
+    if (state_.totals.step == 0) journal_.write(0, init);
     if (audit && state_.totals.step == 0) journal_.write(0, *audit);
     evaluate_if_due();
     const TrainSetup setup{
@@ -87,6 +90,13 @@ class StageRunner {
 
  private:
   // --- before the first step
+  results::InitEvent init_event() const {
+    results::InitEvent event{.init = stage_.init(), .groups = {}};
+    for (const protocols::InitGroup& g : protocols::init_groups(*model_, stage_.init()))
+      event.groups.push_back({g.role, g.tensors, g.values, g.redrawn, g.mean, g.std});
+    return event;
+  }
+
   std::optional<results::TransferEvent> start_from_parent() {
     if (request_.stage == 0) return {};
     const std::filesystem::path file = dir_ / request_.parent_dir / "best.safetensors";

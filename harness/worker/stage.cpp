@@ -7,6 +7,7 @@
 
 #include "harness/base/error.h"
 #include "harness/worker/evaluate.h"
+#include "protocols/init.h"
 #include "protocols/losses.h"
 
 namespace spt::worker {
@@ -125,7 +126,7 @@ Stage::Stage(const Registry& registry, const JobSpec& job, size_t index, const s
       task_(open_task(registry.task(job.task.name), job, data_root)),
       objective_(protocols::make_objective(spec_.objective.name, spec_.objective.options, task_.facts,
                                            {spec_.train.pool, spec_.train.head_hidden})) {
-  if (job.init != "default") throw Error("{}", unknown_name("init", job.init, std::vector<std::string>{"default"}));
+  protocols::is_redrawn(job.init, models::ParameterRole::kMatrix);  // the name is known
   if (spec_.evaluations < 1) throw Error("a stage needs at least 1 evaluation, stage {} has {}", spec_.name, spec_.evaluations);
   if (spec_.inputs != "subset" && spec_.inputs != "train")
     throw Error("{}", unknown_name("inputs", spec_.inputs, std::vector<std::string>{"subset", "train"}));
@@ -151,6 +152,7 @@ std::shared_ptr<models::Model> Stage::fresh_model(const at::Device& device) cons
   const auto model = models::build_model(architecture_, model_spec_);
   model->to(scalar_type(spec_.train.precision));
   model->reset_parameters(init);
+  protocols::apply_init(*model, job_.init, init);
   model->to(device);
   return model;
 }

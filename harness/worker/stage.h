@@ -38,10 +38,11 @@ class Stage {
   /// Errors: DataError if the data are absent or not the job's; Error for names, options and versions that this program does not have.
   Stage(const Registry& registry, const JobSpec& job, size_t index, const std::filesystem::path& data_root);
 
-  /// A new network, every parameter drawn from stream "init" by its name, in the stage's precision, on `device`.
+  /// A new network, every parameter drawn from stream "init" by its name as the job's init says, in the stage's precision, on `device`.
   std::shared_ptr<models::Model> fresh_model(const at::Device& device) const;
   std::unique_ptr<protocols::Optimizer> optimizer(const models::Model& model) const;
 
+  const std::string& init() const { return job_.init; }
   const StageSpec& spec() const { return spec_; }
   const Rng& rng() const { return rng_; }
   const tasks::OpenedTask& task() const { return task_; }

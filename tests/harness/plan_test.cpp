@@ -291,6 +291,33 @@ TEST(Plan, AnInitOfItsOwnHasScratchArmsOfItsOwn) {
   EXPECT_EQ(cell(plan, "fashion/transformer/scratch@F").spec.init, "default");
 }
 
+TEST(Plan, TheInitIsAnAxisLikeAnyOther) {
+  Parts parts;
+  parts.head = "seeds = [1]\n";
+  parts.rest = "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"scratch\"\nlabel = \"scratch+normal\"\noptions = { init = \"normal\" }\n"
+               "[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"spt+normal\"\noptions = { init = \"normal\" }\n";
+  const Plan plan = plan_of(parts);
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "scratch+normal@F", "spt-masked@P+F", "scratch@(P+F)", "spt+normal@P+F", "scratch+normal@F",
+                                           "scratch+normal@(P+F)"));
+  std::set<std::string> normal_keys;
+  for (const PlanCell& c : plan.cells) {
+    if (plan.architectures[c.architecture].label != "transformer") {
+      EXPECT_EQ(c.spec.init, "default") << "a baseline";
+      continue;
+    }
+    const bool is_normal = plan.arm_name(c).find("+normal") != std::string::npos;
+    EXPECT_EQ(c.spec.init, is_normal ? "normal" : "default") << plan.cell_name(c);
+    if (plan.arm_name(c) == "scratch+normal@F") normal_keys.insert(plan.job_key(c, 0));
+  }
+  EXPECT_EQ(normal_keys.size(), 1u) << "the arm of the matrix and the partner of spt+normal are one job";
+  const PlanCell& with = cell(plan, "fashion/transformer/spt+normal@P+F");
+  EXPECT_NE(plan.stages[with.stages[0]].key, plan.stages[cell(plan, "fashion/transformer/spt-masked@P+F").stages[0]].key);
+  const Origins origins = origins_of(plan, with);
+  const auto init = std::find_if(origins.begin(), origins.end(), [](const Origin& o) { return o.name == "init"; });
+  ASSERT_NE(init, origins.end());
+  EXPECT_THAT(init->origin, HasSubstr("m.toml:"));
+}
+
 TEST(Plan, UnlabelledInputsAreNamed) {
   Parts parts;
   parts.head = "seeds = [1]\n";

@@ -20,6 +20,7 @@ inline std::vector<Event> sample_events() {
       ProgressEvent{nan, 5e-324, 0.1 + 0.2, 400, "accuracy", infinity},
       EvaluationEvent{3, {{"validation", "accuracy", 0.1, 500}, {"train", "loss", nan, 500}, {"validation", "loss", -infinity, 0}}},
       CheckpointEvent{"last.safetensors"},
+      InitEvent{"normal", {{"matrix", 2, 30, true, -0.01, 0.1}, {"state_a", 1, 8, false, nan, infinity}}},
       TransferEvent{{"a", "b"}, {"c"}, {}, {"d.\\e"}},
       ScoresEvent{"test", "accuracy", {0.f, 1.f, 0.1f, std::numeric_limits<float>::infinity()}, {3, -1, 0, 2147483647}},
       DoneEvent{360, true, {{"validation", "loss", 1.7976931348623157e308, 500}}, {{"test", "accuracy", 0.123456789012345678, 10000}}, 400, 12800, 627200,

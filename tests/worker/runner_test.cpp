@@ -191,6 +191,25 @@ TEST(Runner, AStageStoppedEveryFewBatchesGivesTheStraightRunBitForBit) {
   }
 }
 
+TEST(Runner, TheJournalSaysHowTheParametersOfEachRoleBegan) {
+  Folder folder("init");
+  JobSpec job = test::tiny_job("classification", "masked");
+  job.init = "normal";
+  ASSERT_TRUE(folder.run(job, 0));
+  ASSERT_TRUE(folder.run(job, 1));
+  for (const int64_t index : {0, 1}) {
+    const auto begun = folder.events<results::InitEvent>(index);
+    ASSERT_EQ(begun.size(), 1u);
+    EXPECT_EQ(begun[0].init, "normal");
+    for (const results::InitGroup& group : begun[0].groups) {
+      EXPECT_TRUE(group.redrawn);
+      EXPECT_NEAR(group.std, 0.1, 0.05) << group.role;
+    }
+  }
+  job.init = "norml";
+  EXPECT_FALSE(folder.run(job, 0));
+}
+
 TEST(Runner, EveryOptimizersStateIsInTheCheckpoint) {
   for (const char* optimizer : {"adam", "sgd"}) {
     JobSpec job = test::tiny_job("classification");

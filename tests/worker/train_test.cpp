@@ -328,7 +328,7 @@ TEST(Stage, VersionsAndSettingsOfAnotherProgramAreRefused) {
   };
   refused([](JobSpec& job) { job.architecture.version = 1; });
   refused([](JobSpec& job) { job.task.version = 1; });
-  refused([](JobSpec& job) { job.init = "normal"; });
+  refused([](JobSpec& job) { job.init = "normale"; });
   refused([](JobSpec& job) { job.architecture.options["causal"] = false; });
   refused([](JobSpec& job) { job.stages[0].evaluations = 0; });
   refused([](JobSpec& job) { job.stages[0].inputs = "all"; });
