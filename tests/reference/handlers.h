@@ -16,6 +16,7 @@ void s4_layer_case(Case& c);          ///< layer / s4
 void s4_init_case(Case& c);           ///< init / s4
 void ssm_dense_kernel_case(Case& c);  ///< kernel / ssm-dense
 void ssm_dense_layer_case(Case& c);   ///< layer / ssm-dense
+void random_init_case(Case& c);    ///< init / random
 
 void listops_tokenizer_case(Case& c);  ///< tokenizer / listops
 void retrieval_tokenizer_case(Case& c);  ///< tokenizer / retrieval
@@ -43,5 +44,6 @@ void metric_aggregation_case(Case& c);  ///< objective / metric_aggregation
 void optimizer_case(Case& c);  ///< optimizer / model
 void training_case(Case& c);   ///< training / model
 void schedule_case(Case& c);   ///< schedule / schedule
+void transfer_case(Case& c);   ///< transfer / model
 
 }  // namespace spt::reference

@@ -36,6 +36,7 @@ Handler find_handler(const Case& c) {
       {{"generator", "lra listops generator"}, listops_statistics_case},
       {{"head", "model"}, head_case},
       {{"init", "s4"}, s4_init_case},
+      {{"init", "random"}, random_init_case},
       {{"init", "s4d"}, s4d_init_case},
       {{"kernel", "s4"}, s4_kernel_case},
       {{"kernel", "s4d"}, s4d_kernel_case},
@@ -65,6 +66,7 @@ Handler find_handler(const Case& c) {
       {{"tokenizer", "retrieval"}, retrieval_tokenizer_case},
       {{"tokenizer", "text"}, text_tokenizer_case},
       {{"training", "model"}, training_case},
+      {{"transfer", "model"}, transfer_case},
   };
   const auto found = kHandlers.find({c.kind(), c.subject()});
   if (found == kHandlers.end()) throw spt::Error("nothing handles kind '{}' with subject '{}'", c.kind(), c.subject());

@@ -42,6 +42,11 @@ void require_no_dropout(const Case& c, const nlohmann::json& options) {
     throw Error("{}: a case with dropout cannot be compared", c.name());
 }
 
+std::string named_architecture(const Case& c, const nlohmann::json& body) {
+  if (!body.contains("architecture") || !body.at("architecture").is_string()) throw Error("{}: body names no architecture", c.name());
+  return body.at("architecture").get<std::string>();
+}
+
 }  // namespace
 
 OptionMap body_options(const Case& c, const std::string& architecture, nlohmann::json given) {
@@ -54,18 +59,12 @@ OptionMap body_options(const Case& c, const std::string& architecture, nlohmann:
   return complete(schema, options_from_json(given, c.where("body")), c.where("body"));
 }
 
-std::string body_architecture(const Case& c) {
-  const nlohmann::json& body = c.options().at("body");
-  if (!body.contains("architecture") || !body.at("architecture").is_string()) throw Error("{}: body names no architecture", c.name());
-  return body.at("architecture").get<std::string>();
-}
-
 std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& options) {
   models::ModelSpec spec;
   spec.input = encoder_input(c, options.at("encoder"));
   spec.head = head_spec(c, options.at("head"));
   spec.mask_padding = masks_padding(c, options.get<std::string>("padding", "masked"));
-  const std::string architecture = body_architecture(c);
+  const std::string architecture = named_architecture(c, options.at("body"));
   spec.options = body_options(c, architecture, options.at("body"));
   auto model = models::build_model(models::find_architecture(architecture), spec);
   model->to(torch::kFloat64);

@@ -14,9 +14,6 @@ OptionMap body_options(const Case& c, const std::string& architecture, nlohmann:
 /// The whole model that `encoder`, `body`, `head` and `padding` of the options describe, in float64 and training mode; weights not loaded.
 std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& options);
 
-/// Name of the architecture of options.body.
-std::string body_architecture(const Case& c);
-
 /// Tokens or values as input; values become a leaf that has a gradient.
 models::ModelInput model_input(const at::Tensor& x, const at::Tensor& lengths);
 
