@@ -5,6 +5,7 @@
 #include "harness/base/log.h"
 #include "harness/base/safetensors.h"
 #include "tasks/formats/bidmc.h"
+#include "tasks/formats/cache_folder.h"
 
 namespace spt::formats {
 namespace {
@@ -79,10 +80,8 @@ BidmcRecordings load_bidmc(const std::filesystem::path& data_root) {
   const std::filesystem::path cache = data_root / "cache" / fmt::format("bidmc-{}.safetensors", sha256_file(*found).substr(0, 16));
   if (auto data = read_bidmc_cache(cache)) return std::move(*data);
   BidmcRecordings data = read_bidmc(*found);
-  std::error_code problem;
-  std::filesystem::create_directories(cache.parent_path(), problem);
   try {
-    if (!problem) write_safetensors(cache, bidmc_as_tensors(data));
+    if (writable_cache(data_root)) write_safetensors(cache, bidmc_as_tensors(data));
   } catch (const Error& error) {
     // The cache only saves time: a data root that cannot be written is allowed.
     spdlog::info("no cache of the recordings is kept: {}", error.what());

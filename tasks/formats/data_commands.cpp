@@ -1,7 +1,6 @@
 #include "tasks/formats/data_commands.h"
 
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include "harness/base/error.h"
 #include "tasks/formats/aan.h"
 #include "tasks/formats/bidmc.h"
+#include "tasks/formats/cache_folder.h"
 #include "tasks/formats/compressed.h"
 #include "tasks/formats/fetch.h"
 #include "tasks/formats/imdb.h"
@@ -41,18 +41,11 @@ void list_manifest(const Manifest& manifest, const std::filesystem::path& root, 
   say(fmt::format("  spt-bench data fetch {} writes them to {}{}", manifest.task, (root / manifest.folders.front()).string(), package));
 }
 
-/// Root may write anywhere; a folder that is marked read-only is left alone nevertheless.
-bool writable(const std::filesystem::path& folder) {
-  using std::filesystem::perms;
-  const perms anyone = perms::owner_write | perms::group_write | perms::others_write;
-  return (std::filesystem::status(folder).permissions() & anyone) != perms::none && ::access(folder.c_str(), W_OK) == 0;
-}
-
 void record_local_data(const Manifest& manifest, const std::filesystem::path& root, const Verification& found, const LineSink& say) {
   const std::filesystem::path file = verified_record_file(manifest, root);
   // A data root for many users is often read-only; then planning reads the files each time.
   const std::filesystem::path folder = std::filesystem::exists(file.parent_path()) ? file.parent_path() : root;
-  if (!writable(folder)) return say(fmt::format("  not recorded: '{}' cannot be written", folder.string()));
+  if (!may_write(folder)) return say(fmt::format("  not recorded: '{}' cannot be written", folder.string()));
   write_verified_record(manifest, root, found);
   say(fmt::format("  recorded in {}; to train on it, give the task partial = true", file.string()));
 }

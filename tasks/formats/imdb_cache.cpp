@@ -6,6 +6,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
 #include "harness/base/safetensors.h"
+#include "tasks/formats/cache_folder.h"
 
 namespace spt::formats {
 namespace {
@@ -83,16 +84,14 @@ std::optional<ImdbData> read_cache(const std::filesystem::path& file) {
   }
 }
 
-void write_cache(const std::filesystem::path& file, const ImdbData& data) {
+void write_cache(const std::filesystem::path& data_root, const std::filesystem::path& file, const ImdbData& data) {
   SafetensorsFile content;
   put_split(content, "train", data.train);
   put_split(content, "test", data.test);
   content.metadata["data_hash"] = data.data_hash;
   content.metadata["content_sha256"] = content_hash(content);
-  std::error_code problem;
-  std::filesystem::create_directories(file.parent_path(), problem);
   try {
-    if (!problem) write_safetensors(file, content);
+    if (writable_cache(data_root)) write_safetensors(file, content);
   } catch (const Error& error) {
     // The cache only saves time: a data root that cannot be written is allowed.
     spdlog::info("no cache of the reviews is kept: {}", error.what());
@@ -112,7 +111,7 @@ ImdbData load_imdb(const std::filesystem::path& data_root) {
   const std::filesystem::path cache = imdb_cache_file(data_root, sha256_file(*found));
   if (auto data = read_cache(cache)) return std::move(*data);
   ImdbData data = read_imdb_archive(*found);
-  write_cache(cache, data);
+  write_cache(data_root, cache, data);
   return data;
 }
 

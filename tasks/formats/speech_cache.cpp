@@ -7,6 +7,7 @@
 #include "harness/base/hash.h"
 #include "harness/base/log.h"
 #include "harness/base/safetensors.h"
+#include "tasks/formats/cache_folder.h"
 #include "tasks/formats/mapped_file.h"
 #include "tasks/formats/speech.h"
 #include "tasks/formats/speech_files.h"
@@ -137,12 +138,6 @@ void write_speech_cache(const SpeechCacheFiles& files, const std::filesystem::pa
   write_safetensors(files.index, content);
 }
 
-bool can_write_cache(const std::filesystem::path& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  return !problem && ::access(folder.c_str(), W_OK) == 0;
-}
-
 }  // namespace
 
 SpeechData load_speech(const std::filesystem::path& data_root, std::string_view release, bool facts_only) {
@@ -150,7 +145,7 @@ SpeechData load_speech(const std::filesystem::path& data_root, std::string_view 
   if (!place) throw DataError("there are no clips of Speech Commands {} below '{}'; {}", release, data_root.string(), how_to_get_speech(data_root, release));
   const SpeechCacheFiles files = speech_cache_files(data_root, speech_stamp(*place));
   if (auto data = read_speech_cache(files, facts_only)) return std::move(*data);
-  if (!can_write_cache(files.index.parent_path())) {
+  if (!writable_cache(data_root)) {
     spdlog::info("no cache of the speech clips is kept: '{}' cannot be written", files.index.parent_path().string());
     return read_speech(*place);
   }

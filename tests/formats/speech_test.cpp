@@ -123,6 +123,16 @@ TEST(SpeechCache, GivesWhatTheFilesGiveAndIsMadeAgainWhenDamaged) {
   EXPECT_EQ(load_speech(root.path, "v0.02").clips.size(), 13u);
 }
 
+TEST(SpeechCache, AReadOnlyRootIsLeftAlone) {
+  const TemporaryFolder root;
+  write_speech(root);
+  using std::filesystem::perms;
+  std::filesystem::permissions(root.path, perms::owner_read | perms::owner_exec);
+  expect_same_speech(load_speech(root.path, "v0.02"), read_speech(*find_speech(root.path, "v0.02")));
+  std::filesystem::permissions(root.path, perms::owner_all);
+  EXPECT_FALSE(std::filesystem::exists(root.path / "cache"));
+}
+
 TEST(SpeechCache, ADamagedSetLeavesNoCache) {
   const TemporaryFolder root;
   write_speech(root);

@@ -128,9 +128,9 @@ TEST(DataRetrievalTask, TheStandInOpens) {
   EXPECT_EQ(opened.facts.train_lengths.back().first, 4000);
   int64_t cited = 0;
   for (int64_t i = 0; i < opened.test->size(); ++i) cited += opened.test->label(i);
-  EXPECT_EQ(cited, 114);
+  EXPECT_EQ(cited, 115);
   for (const std::string& note : opened.notes) std::cout << note << "\n";
-  std::cout << "vocabulary " << opened.facts.vocabulary << "\n";
+  EXPECT_EQ(opened.facts.vocabulary, 192);
 }
 
 }  // namespace
