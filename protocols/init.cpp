@@ -1,16 +1,24 @@
 #include "protocols/init.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "harness/base/error.h"
-#include "models/layers/layer.h"
 #include "protocols/optimizer.h"
 
 namespace spt::protocols {
 namespace {
+
+/// From N(0, kInitStd^2), taken in float32 on the CPU and then copied, so that neither device nor dtype can change a draw.
+void redraw(at::Tensor parameter, const Stream& draws, const std::string& name) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor value = torch::empty(parameter.sizes(), torch::kFloat32);
+  value.normal_(0.0, kInitStd, at::make_generator<at::CPUGeneratorImpl>(draws.seed(name)));
+  parameter.copy_(value);
+}
 
 /// Sums of one role, before its mean is known.
 struct InitSums {
@@ -35,7 +43,7 @@ bool is_redrawn(const std::string& init, models::ParameterRole role) {
 void apply_init(models::Model& model, const std::string& init, const Stream& draws) {
   for (const auto& item : model.named_parameters())
     if (item.value().requires_grad() && is_redrawn(init, model.role(item.key())))
-      models::draw_normal(item.value(), draws, item.key(), kInitStd);
+      redraw(item.value(), draws, item.key());
 }
 
 std::vector<InitGroup> init_groups(const models::Model& model, const std::string& init) {
