@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "tasks/formats/split.h"
+#include "tasks/image_dataset.h"
 
 namespace spt::tasks {
 namespace {
@@ -25,18 +26,13 @@ struct ImageSizes {
   int64_t test;
 };
 
-int64_t at_most(const char* option, int64_t asked, int64_t there, const std::string& where) {
-  if (asked > there) throw Error("{}: {} = {}, there are {} (0: all)", where, option, asked, there);
-  return asked == 0 ? there : asked;
-}
-
 ImageSizes image_sizes(const ImageTaskOptions& options, const formats::ImageCounts& counts, const std::string& where) {
   ImageSizes sizes{};
   sizes.validation_split = std::min(kMostValidation, counts.train / 10);
   sizes.pool_of_train = counts.train - sizes.validation_split;
-  sizes.train = at_most("train_examples", options.train_examples, sizes.pool_of_train, where);
-  sizes.validation = at_most("validation_examples", options.validation_examples, sizes.validation_split, where);
-  sizes.test = at_most("test_examples", options.test_examples, counts.test, where);
+  sizes.train = examples_asked("train_examples", options.train_examples, sizes.pool_of_train, where);
+  sizes.validation = examples_asked("validation_examples", options.validation_examples, sizes.validation_split, where);
+  sizes.test = examples_asked("test_examples", options.test_examples, counts.test, where);
   if (sizes.train == 0 || sizes.validation == 0 || sizes.test == 0)
     throw DataError("{}: {} train and {} test images are too few to split", where, counts.train, counts.test);
   return sizes;
@@ -45,49 +41,6 @@ ImageSizes image_sizes(const ImageTaskOptions& options, const formats::ImageCoun
 formats::ImageSteps image_steps(const ImageTaskSource& source, const ImageTaskOptions& options, const std::string& where) {
   return {source.channels, source.side, source.side, {.pool = options.pool, .patch = options.patch}, source.scaling, where};
 }
-
-/// Some images of a set, as sequences.
-class ImageDataset : public Dataset {
- public:
-  ImageDataset(std::shared_ptr<const formats::ImageSet> images, std::shared_ptr<const formats::ImageSteps> steps, std::vector<int64_t> members, int64_t first_id)
-      : images_(std::move(images)), steps_(std::move(steps)), members_(std::move(members)), first_id_(first_id) {}
-
-  int64_t size() const override { return static_cast<int64_t>(members_.size()); }
-  int64_t length(int64_t) const override { return steps_->length(); }
-  int64_t label(int64_t index) const override { return images_->labels[member(index)]; }
-  std::span<const int64_t> members() const { return members_; }
-
-  Batch batch(std::span<const int64_t> indices) const override {
-    const auto b = static_cast<int64_t>(indices.size());
-    const auto step_values = static_cast<size_t>(steps_->length() * steps_->width());
-    Batch batch;
-    batch.values = torch::empty({b, steps_->length(), steps_->width()}, torch::kFloat32);
-    batch.lengths = torch::full({b}, steps_->length(), torch::kInt64);
-    batch.labels = torch::empty({b}, torch::kInt64);
-    batch.example_ids = torch::empty({b}, torch::kInt64);
-    auto* values = batch.values.data_ptr<float>();
-    auto* labels = batch.labels.data_ptr<int64_t>();
-    auto* ids = batch.example_ids.data_ptr<int64_t>();
-    for (size_t i = 0; i < indices.size(); ++i) {
-      const int64_t m = member(indices[i]);
-      steps_->write(images_->image(m), {values + i * step_values, step_values});
-      labels[i] = images_->labels[m];
-      ids[i] = first_id_ + m;
-    }
-    return batch;
-  }
-
- private:
-  int64_t member(int64_t index) const {
-    SPT_CHECK(index >= 0 && index < size(), "example {} of {}", index, size());
-    return members_[index];
-  }
-
-  std::shared_ptr<const formats::ImageSet> images_;
-  std::shared_ptr<const formats::ImageSteps> steps_;
-  std::vector<int64_t> members_;
-  int64_t first_id_;
-};
 
 TaskFacts image_facts(const ImageTaskSource& source, const ImageTaskOptions& options, const formats::ImageCounts& counts, const std::string& data_hash) {
   const std::string where = fmt::format("task '{}'", source.name);
@@ -125,16 +78,6 @@ formats::TwoSplits carve_validation(const formats::ImageSet& images, const Image
   return {std::move(pieces[0]), std::move(pieces[1])};
 }
 
-/// n of `members`, with the shares of the classes kept; the same for every seed of a job.
-std::vector<int64_t> stratified_members(const formats::ImageSet& images, const std::vector<int64_t>& members, int64_t n, int64_t split_seed) {
-  if (n == static_cast<int64_t>(members.size())) return members;
-  std::vector<uint8_t> labels;
-  for (const int64_t m : members) labels.push_back(images.labels[m]);
-  std::vector<int64_t> chosen = formats::stratified_split(labels, n, static_cast<uint64_t>(split_seed)).validation;
-  for (int64_t& i : chosen) i = members[i];
-  return chosen;
-}
-
 std::string_view image_text(const formats::ImageSet& images, int64_t i) {
   const std::span<const uint8_t> bytes = images.image(i);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -160,11 +103,14 @@ OpenedTask open_images(const ImageTaskSource& source, const ImageTaskOptions& op
   std::vector<int64_t> test(static_cast<size_t>(test_images->n));
   std::iota(test.begin(), test.end(), 0);
   const auto dataset = [&](const auto& images, std::vector<int64_t> members, int64_t first_id) {
-    return std::make_shared<const ImageDataset>(images, steps, std::move(members), first_id);
+    return std::make_shared<const ImageDataset>(std::make_shared<const formats::StoredImages>(images), steps, std::move(members), first_id);
+  };
+  const auto some = [&](const auto& images, const std::vector<int64_t>& members, int64_t n) {
+    return stratified_members(formats::StoredImages(images), members, n, options.split_seed);
   };
   const auto chosen_train = dataset(train_images, formats::subset(splits.train, sizes.train, subset), 0);
-  const auto chosen_validation = dataset(train_images, stratified_members(*train_images, splits.validation, sizes.validation, options.split_seed), 0);
-  const auto chosen_test = dataset(test_images, stratified_members(*test_images, test, sizes.test, options.split_seed), train_images->n);
+  const auto chosen_validation = dataset(train_images, some(train_images, splits.validation, sizes.validation), 0);
+  const auto chosen_test = dataset(test_images, some(test_images, test, sizes.test), train_images->n);
   std::unordered_set<std::string_view> train_texts;
   for (const int64_t m : splits.train) train_texts.insert(image_text(*train_images, m));
   opened.notes = {duplicates_note(train_texts, *train_images, chosen_validation->members(), Split::kValidation),

@@ -10,6 +10,9 @@
   X(fashion)         \
   X(image)           \
   X(listops)         \
+  X(pathfinder32)    \
+  X(pathx)           \
+  X(pathx256)        \
   X(retrieval)       \
   X(scifar)          \
   X(speech)          \

@@ -39,6 +39,8 @@ PixelScaling cifar_grey_scaling() { return {{static_cast<float>(122.6 / 255.0)},
 
 PixelScaling cifar_rgb_scaling() { return {{0.4914f, 0.4822f, 0.4465f}, {0.247f, 0.243f, 0.261f}}; }
 
+PixelScaling pathfinder_scaling() { return {{0.5f}, {0.5f}}; }
+
 PixelScaling fashion_scaling() { return {{0.2860f}, {0.3530f}}; }
 
 ImageSteps::ImageSteps(int64_t channels, int64_t height, int64_t width, StepOptions options, const PixelScaling& scaling, std::string_view where)

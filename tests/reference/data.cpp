@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "tasks/formats/cifar.h"
+#include "tasks/formats/pathfinder_files.h"
+#include "tasks/formats/png.h"
 #include "tasks/formats/split.h"
 #include "tasks/formats/tokenize.h"
 #include "tasks/formats/tsv.h"
@@ -162,6 +164,28 @@ void grey_image_case(Case& c) {
 
 void rgb_image_case(Case& c) {
   compare_image_values(c, case_images(c), formats::cifar_rgb_scaling());
+}
+
+void pathfinder_preprocess_case(Case& c) {
+  JsonReader options(c.options(), c.where("options"));
+  const auto level = options.get<std::string>("level");
+  options.finish();
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, text] : c.json().at("metadata").items()) metadata[name] = text.get<std::string>();
+  std::vector<std::string> files;
+  std::vector<int64_t> labels;
+  for (const formats::PathfinderSample& sample : formats::pathfinder_samples(metadata, level, c.name())) {
+    files.push_back(sample.file);
+    labels.push_back(sample.label);
+  }
+  c.compare_text_output("samples", files);
+  c.compare_output("labels", torch::tensor(labels, torch::kInt64));
+  const at::Tensor pixels = c.input("image").contiguous();
+  formats::Picture picture{.height = pixels.size(0), .width = pixels.size(1), .channels = 1, .pixels = {}};
+  picture.pixels.assign(pixels.const_data_ptr<uint8_t>(), pixels.const_data_ptr<uint8_t>() + pixels.numel());
+  picture = formats::decode_grey_png(formats::encode_png(picture), 256, c.name());
+  const formats::ImageSteps steps(1, picture.height, picture.width, {}, formats::pathfinder_scaling(), c.name());
+  c.compare_output("values", torch::tensor(steps.steps(picture.pixels)).view({steps.length(), steps.width()}));
 }
 
 void random_split_case(Case& c) {

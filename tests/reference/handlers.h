@@ -25,12 +25,15 @@ void grey_image_case(Case& c);         ///< preprocess / cifar_grey
 void rgb_image_case(Case& c);          ///< preprocess / cifar_rgb
 void speech_case(Case& c);             ///< preprocess / speech_commands
 void bidmc_targets_case(Case& c);      ///< preprocess / bidmc_targets
+void pathfinder_preprocess_case(Case& c);  ///< preprocess / pathfinder
 void random_split_case(Case& c);       ///< split / random_split
 void train_fraction_case(Case& c);     ///< split / train_fraction
 void two_stage_case(Case& c);          ///< split / two_stage
 
 void listops_value_case(Case& c);       ///< generator / listops value
 void listops_statistics_case(Case& c);  ///< generator / lra listops generator
+void pathfinder_parts_case(Case& c);       ///< generator / pathfinder parts
+void pathfinder_statistics_case(Case& c);  ///< generator / pathfinder images
 
 void supervised_case(Case& c);          ///< objective / supervised
 void masked_tokens_case(Case& c);       ///< objective / masked_tokens
