@@ -15,6 +15,7 @@
 #include "tasks/formats/imdb.h"
 #include "tasks/formats/manifest.h"
 #include "tasks/formats/speech.h"
+#include "tasks/formats/pathfinder_files.h"
 
 namespace spt::formats {
 namespace {
@@ -136,6 +137,15 @@ DataSource tree_source(const TreeData& tree) {
           .list = [tree](const auto& root, const LineSink& say) { list_tree(tree, root, say); },
           .verify = [tree](const auto& root, const LineSink& say) { return verify_tree(tree, root, say); },
           .fetch = [tree](const auto& root, const auto&, const auto&) { throw Error("{} is not fetched: {}", tree.task, tree.how_to_get(root)); }};
+DataSource pathfinder_source(const PathfinderSet& set) {
+  return {.task = set.task,
+          .present = [&set](const auto& root) { return find_pathfinder(set, root).has_value(); },
+          .list = [&set](const auto& root, const LineSink& say) { list_pathfinder(set, root, say); },
+          .verify = [&set](const auto& root, const LineSink& say) { return verify_pathfinder(set, root, say); },
+          .fetch = [&set](const auto& root, const auto&, const auto&) {
+            throw Error("{} is generated, not fetched: spt-bench data make {}; Long Range Arena's own images are in its lra_release archive, of which {} goes into '{}'", set.task,
+                        set.task, set.folder, (root / "pathfinder").string());
+          }};
 }
 
 std::vector<DataSource> data_sources() {
@@ -147,6 +157,14 @@ std::vector<DataSource> data_sources() {
   for (const TreeData& tree : {aan_tree(), bidmc_tree(BidmcTarget::kHeartRate), bidmc_tree(BidmcTarget::kRespiratoryRate), bidmc_tree(BidmcTarget::kSpO2), imdb_tree(),
                                speech_tree()})
     sources.push_back(tree_source(tree));
+  sources.push_back({.task = "text",
+                     .present = [](const auto& root) { return find_imdb(root).has_value(); },
+                     .list = list_imdb,
+                     .verify = verify_imdb,
+                     .fetch = [](const auto& root, const auto&, const auto&) {
+                       throw Error("text is not fetched: take aclImdb_v1.tar.gz from ai.stanford.edu/~amaas/data/sentiment and put it into '{}'", (root / "imdb").string());
+                     }});
+  for (const PathfinderSet& set : pathfinder_sets()) sources.push_back(pathfinder_source(set));
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.task < b.task; });
   return sources;
 }
@@ -194,7 +212,11 @@ void fetch_data(const std::filesystem::path& data_root, const std::vector<std::s
 }
 
 void make_data(const std::filesystem::path& data_root, const std::string& task, const ListopsOptions& options, const ListopsCounts& counts, const LineSink& say) {
-  if (task != "listops") throw Error("{}", unknown_name("generated data set", task, std::vector<std::string>{"listops"}));
+  if (task != "listops") {
+    std::vector<std::string> known = {"listops"};
+    for (const PathfinderSet& set : pathfinder_sets()) known.push_back(set.task);
+    throw Error("{}", unknown_name("generated data set", task, known));
+  }
   for (const std::filesystem::path& file : make_listops_files(options, counts, data_root / "listops")) say(fmt::format("listops: wrote {}", file.string()));
 }
 

@@ -54,6 +54,15 @@ PathfinderIndex read_pathfinder_index(const std::filesystem::path& folder, int64
 /// Pixels of one sample. Errors: DataError for a damaged file or another size than side x side.
 std::vector<uint8_t> read_pathfinder_image(const PathfinderIndex& index, int64_t i);
 
+using PathfinderSay = std::function<void(const std::string&)>;  ///< takes a line for people
+
+/// What `spt-bench data list` and `verify` say; true if all images are there and whole.
+void list_pathfinder(const PathfinderSet& set, const std::filesystem::path& data_root, const PathfinderSay& say);
+bool verify_pathfinder(const PathfinderSet& set, const std::filesystem::path& data_root, const PathfinderSay& say);
+
+/// In a set that we made: the generator that it is of. A set is never finished by another one.
+inline constexpr const char* kPathfinderIdentityFile = "generated.txt";
+
 struct PathfinderMake {
   int64_t count = kPathfinderImages;
   int64_t seed = 0;
@@ -66,6 +75,6 @@ struct PathfinderMake {
 ///
 /// Errors: Error for a folder that holds other data (another generator, seed, or none of ours), or cannot be written.
 void make_pathfinder_files(const PathfinderSet& set, const PathfinderMake& make, const std::filesystem::path& data_root,
-                           const std::function<void(const std::string&)>& say);
+                           const PathfinderSay& say);
 
 }  // namespace spt::formats

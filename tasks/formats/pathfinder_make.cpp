@@ -14,9 +14,6 @@
 namespace spt::formats {
 namespace {
 
-/// Says which generator the folder is of: a set is never finished by another one.
-constexpr const char* kPathfinderIdentityFile = "generated.txt";
-
 void write_whole_image(const std::filesystem::path& file, std::string_view bytes) {
   std::ofstream output(file, std::ios::binary);
   output.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -89,7 +86,7 @@ class PathfinderMaker {
 }  // namespace
 
 void make_pathfinder_files(const PathfinderSet& set, const PathfinderMake& make, const std::filesystem::path& data_root,
-                           const std::function<void(const std::string&)>& say) {
+                           const PathfinderSay& say) {
   if (make.count < 1 || make.count > 10'000'000) throw Error("{}: count is {}; allowed: 1 to 10000000", set.task, make.count);
   if (make.seed < 0) throw Error("{}: seed is {}; allowed: 0 and more", set.task, make.seed);
   if (make.threads < 1 || make.threads > 1024) throw Error("{}: threads is {}; allowed: 1 to 1024", set.task, make.threads);

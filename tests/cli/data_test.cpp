@@ -51,5 +51,30 @@ TEST(CliData, MakeThenVerifyListops) {
   std::filesystem::remove_all(root);
 }
 
+TEST(CliData, MakeListAndVerifyPathfinder) {
+  const std::string root = kEmptyRoot + "-pathfinder";
+  EXPECT_THAT(data({"list", "pathfinder32", "--data", root}).out, HasSubstr("missing"));
+  const DataAnswer made = data({"make", "pathfinder32", "--data", root, "--count", "12", "--threads", "2", "--seed", "4"});
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(data({"list", "pathfinder32", "--data", root}).out, HasSubstr("made by spt-bench"));
+  const DataAnswer verified = data({"verify", "pathfinder32", "--data", root});
+  EXPECT_EQ(verified.code, 1);  // not 200,000
+  EXPECT_THAT(verified.out, HasSubstr("12 images of 32 x 32"));
+  EXPECT_EQ(data({"make", "pathfinder32", "--data", root, "--count", "12", "--seed", "5"}).code, 2);
+  EXPECT_THAT(data({"make", "pathx", "--data", root, "--max-depth", "5"}).err, HasSubstr("--max-depth is no option of pathx"));
+  EXPECT_THAT(data({"make", "listops", "--data", root, "--count", "5"}).err, HasSubstr("--count is no option of listops"));
+  EXPECT_THAT(data({"fetch", "pathx", "--data", root}).err, HasSubstr("data make pathx"));
+  std::filesystem::remove_all(root);
+}
+
+TEST(CliData, ShowWritesASheet) {
+  const std::string out = kEmptyRoot + "-sheet.png";
+  const DataAnswer shown = data({"show", "pathfinder32", "-n", "4", "--out", out, "--data", kEmptyRoot});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(std::filesystem::exists(out));
+  EXPECT_EQ(data({"show", "pathy", "--data", kEmptyRoot}).code, 2);
+  std::filesystem::remove(out);
+}
+
 }  // namespace
 }  // namespace spt::cli
