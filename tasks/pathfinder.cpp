@@ -84,8 +84,8 @@ class PathfinderTask {
   OpenedTask open(const PathfinderTaskOptions& options, const std::filesystem::path& data_root, const Stream& subset) const {
     if (options.source == "generated")
       return opened(options, generated_facts(options), generated_splits(options), subset, {"every image is drawn on its own: none is in two splits by design"});
-    auto index = std::make_shared<const formats::PathfinderIndex>(open_index(options, data_root));
-    return opened(options, file_facts(options, *index), file_splits(options, std::move(index)), subset, {});
+    const auto index = std::make_shared<const formats::PathfinderIndex>(open_index(options, data_root));
+    return opened(options, file_facts(options, *index), file_splits(options, index), subset, {});
   }
 
  private:
@@ -152,7 +152,7 @@ class PathfinderTask {
     return splits;
   }
 
-  PathfinderSplits file_splits(const PathfinderTaskOptions& options, std::shared_ptr<const formats::PathfinderIndex> index) const {
+  PathfinderSplits file_splits(const PathfinderTaskOptions& options, const std::shared_ptr<const formats::PathfinderIndex>& index) const {
     const auto n = static_cast<int64_t>(index->samples.size());
     std::vector<uint8_t> labels;
     for (const formats::PathfinderSample& sample : index->samples) labels.push_back(sample.label);

@@ -227,10 +227,10 @@ class PathfinderParts {
   double continuity_, marker_radius_, corner_degrees_;
 };
 
-double only_value(JsonReader& reader, const std::string& key, const std::string& where) {
-  const auto values = reader.get<nlohmann::json::array_t>(key);
+double only_value(JsonReader& reader, const char* key, const std::string& where) {
+  const auto values = reader.get<std::vector<double>>(key);
   if (values.size() != 1) throw Error("{}: {} has {} values; here it is one", where, key, values.size());
-  return values[0].get<double>();
+  return values[0];
 }
 
 formats::PathfinderOptions pathfinder_case_options(const Case& c, const nlohmann::json& parameters, const std::string& where) {

@@ -84,7 +84,7 @@ TEST(PathfinderTask, GeneratedExamplesAreTheGeneratorsImages) {
         EXPECT_EQ(dataset->label(i), image.label);
         const at::Tensor pixels = torch::tensor(std::vector<int64_t>(image.pixels.begin(), image.pixels.end()));
         EXPECT_TRUE(torch::equal(((batch.values[i].flatten().to(torch::kFloat64) * 0.5 + 0.5) * 255).round().to(torch::kInt64), pixels));
-        if (repeat == 0) EXPECT_TRUE(seen.insert(id).second);
+        EXPECT_EQ(seen.insert(id).second, repeat == 0);
       }
     }
   }
