@@ -137,6 +137,8 @@ DataSource tree_source(const TreeData& tree) {
           .list = [tree](const auto& root, const LineSink& say) { list_tree(tree, root, say); },
           .verify = [tree](const auto& root, const LineSink& say) { return verify_tree(tree, root, say); },
           .fetch = [tree](const auto& root, const auto&, const auto&) { throw Error("{} is not fetched: {}", tree.task, tree.how_to_get(root)); }};
+}
+
 DataSource pathfinder_source(const PathfinderSet& set) {
   return {.task = set.task,
           .present = [&set](const auto& root) { return find_pathfinder(set, root).has_value(); },
@@ -157,13 +159,6 @@ std::vector<DataSource> data_sources() {
   for (const TreeData& tree : {aan_tree(), bidmc_tree(BidmcTarget::kHeartRate), bidmc_tree(BidmcTarget::kRespiratoryRate), bidmc_tree(BidmcTarget::kSpO2), imdb_tree(),
                                speech_tree()})
     sources.push_back(tree_source(tree));
-  sources.push_back({.task = "text",
-                     .present = [](const auto& root) { return find_imdb(root).has_value(); },
-                     .list = list_imdb,
-                     .verify = verify_imdb,
-                     .fetch = [](const auto& root, const auto&, const auto&) {
-                       throw Error("text is not fetched: take aclImdb_v1.tar.gz from ai.stanford.edu/~amaas/data/sentiment and put it into '{}'", (root / "imdb").string());
-                     }});
   for (const PathfinderSet& set : pathfinder_sets()) sources.push_back(pathfinder_source(set));
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.task < b.task; });
   return sources;

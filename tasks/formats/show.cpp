@@ -9,12 +9,15 @@
 
 #include "harness/base/error.h"
 #include "harness/base/file.h"
+#include "tasks/formats/aan.h"
+#include "tasks/formats/bidmc.h"
 #include "tasks/formats/contact_sheet.h"
 #include "tasks/formats/images_dataset.h"
 #include "tasks/formats/imdb.h"
 #include "tasks/formats/listops.h"
 #include "tasks/formats/pathfinder.h"
 #include "tasks/formats/pathfinder_files.h"
+#include "tasks/formats/speech.h"
 
 namespace spt::formats {
 namespace {
@@ -34,6 +37,11 @@ struct View {
     const std::filesystem::path file = options.out.empty() ? std::filesystem::path(task + extension) : options.out;
     write_file_atomically(file, content);
     say(fmt::format("{}: wrote {}", task, file.string()));
+  }
+
+  void waves(const std::vector<Waveform>& signals) const {
+    if (signals.empty()) throw DataError("{}: there is no example to show", task);
+    write(".svg", waveform_svg(signals));
   }
 
   /// The sheet, and the labels in its order.
@@ -71,6 +79,8 @@ void show_images(const View& view, const ImageSet& images) {
 void show_fashion(const View& view) { show_images(view, load_fashion(view.root, true).train); }
 
 void show_image(const View& view) { show_images(view, to_grey(load_cifar10(view.root, true).train)); }
+
+void show_scifar(const View& view) { show_images(view, load_cifar10(view.root, true, "scifar").train); }
 
 void show_pathfinder(const View& view) {
   const PathfinderSet& set = *find_pathfinder_set(view.task);
@@ -116,13 +126,55 @@ void show_text(const View& view) {
   }
 }
 
+void show_retrieval(const View& view) {
+  const auto official = find_aan_tsv(view.root);
+  const auto stand_in = find_scisummnet(view.root);
+  if (!official && !stand_in) throw DataError("retrieval: there are no data to show: {}", aan_tree().how_to_get(view.root));
+  const AanData data = official ? read_aan_tsv(*official) : read_scisummnet(*stand_in);
+  for (int64_t i = 0; i < view.at_most(data.pairs[0].size()); ++i) {
+    const AanPair& pair = data.pairs[0][i];
+    for (const auto& [name, text] : {std::pair("first", pair.first), std::pair("second", pair.second)})
+      view.say(fmt::format("{}, {}: {}", pair.label == 1 ? "related" : "unrelated", name, data.texts[text]));
+  }
+}
+
+/// Clips from all over the training set, which is in order of the words.
+void show_speech(const View& view) {
+  const char* release = find_speech(view.root, "v0.02") ? "v0.02" : "v0.01";
+  const SpeechData data = load_speech(view.root, release);
+  const int64_t n = view.at_most(data.clips.size()), apart = n == 0 ? 1 : static_cast<int64_t>(data.clips.size()) / n;
+  std::vector<Waveform> signals;
+  for (int64_t i = 0; i < n; ++i) {
+    const SpeechClip& clip = data.clips[i * apart];
+    const std::span<const int16_t> pcm = data.clip(clip);
+    signals.push_back({clip.name, {std::vector<float>(pcm.begin(), pcm.end())}});
+  }
+  view.waves(signals);
+}
+
+/// The beginning of a recording each, as long as an example.
+void show_bidmc(const View& view) {
+  constexpr int64_t kWindow = 4000;
+  const BidmcRecordings data = load_bidmc(view.root);
+  std::vector<Waveform> signals;
+  for (int64_t i = 0; i < view.at_most(data.recordings.size()); ++i) {
+    const BidmcRecording& recording = data.recordings[i];
+    Waveform wave{fmt::format("recording {}: PPG, ECG", recording.id), std::vector<std::vector<float>>(2)};
+    for (int64_t k = 0; k < std::min(2 * kWindow, static_cast<int64_t>(recording.signal.size())); ++k) wave.channels[k % 2].push_back(recording.signal[k]);
+    signals.push_back(std::move(wave));
+  }
+  view.waves(signals);
+}
+
 using ShowTask = void (*)(const View&);
 
 /// One line a task.
 const std::map<std::string, ShowTask>& views() {
-  static const std::map<std::string, ShowTask> kViews = {{"fashion", show_fashion},         {"image", show_image},       {"listops", show_listops},
-                                                         {"pathfinder32", show_pathfinder}, {"pathx", show_pathfinder},  {"pathx256", show_pathfinder},
-                                                         {"text", show_text}};
+  static const std::map<std::string, ShowTask> kViews = {
+      {"bidmc-hr", show_bidmc},          {"bidmc-rr", show_bidmc},   {"bidmc-spo2", show_bidmc},   {"fashion", show_fashion},
+      {"image", show_image},             {"listops", show_listops},  {"pathfinder32", show_pathfinder}, {"pathx", show_pathfinder},
+      {"pathx256", show_pathfinder},     {"retrieval", show_retrieval}, {"scifar", show_scifar},   {"speech", show_speech},
+      {"text", show_text}};
   return kViews;
 }
 
@@ -133,7 +185,7 @@ void show_data(const std::filesystem::path& data_root, const std::string& task, 
   if (found == views().end()) {
     std::vector<std::string> known;
     for (const auto& [name, view] : views()) known.push_back(name);
-    throw Error("{}", unknown_name("task that can be shown", task, known));
+    throw Error("{}", unknown_name("task to show", task, known));
   }
   if (options.n < 1 || options.n > kMostShown) throw Error("{}: n is {}; allowed: 1 to {}", task, options.n, kMostShown);
   found->second({data_root, task, options, say});
