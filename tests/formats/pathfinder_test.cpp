@@ -93,7 +93,7 @@ std::vector<Segment> segments_of(const PathfinderImage& image, int64_t length) {
 TEST(Pathfinder, AnIndependentTracerFindsTheLabel) {
   for (const int64_t side : {128, 256}) {
     const PathfinderGenerator generator(pathfinder_options(side), 3);
-    const int64_t n = 150;
+    const int64_t n = side == 128 ? 60 : 100;
     int64_t wrong = 0, ones = 0;
     for (int64_t i = 0; i < n; ++i) {
       const PathfinderImage image = generator.image(static_cast<uint64_t>(i));
@@ -101,7 +101,7 @@ TEST(Pathfinder, AnIndependentTracerFindsTheLabel) {
       ones += image.label;
       wrong += tracer.connected(image.markers[0], image.markers[1]) == (image.label == 1) ? 0 : 1;
     }
-    EXPECT_LE(wrong, n / 100) << side;  // where two contours cross at a joint, dashes alone do not tell
+    EXPECT_LE(wrong, 1) << side;  // where two contours cross at a joint, dashes alone do not tell
     EXPECT_GT(ones, n / 3) << side;
     EXPECT_LT(ones, n * 2 / 3) << side;
   }
