@@ -82,6 +82,7 @@ struct TaskAnswer {
 struct ModelQuery {
   ComponentSpec architecture, task, objective;
   TrainOptions train;
+  std::string profile = "fair";  ///< of the rules of groups, and of what is done with pads
 };
 struct GroupRow {
   std::string tensor;

@@ -182,7 +182,7 @@ class Planner {
     const TrainOptions& train = stage.train;
     const auto key = std::tuple(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.precision, train.pool, train.head_hidden);
     const auto [at, fresh] = model_index_.try_emplace(key, queries_.size());
-    if (fresh) queries_.push_back({specs_[cell.architecture][causal], task_specs_[cell.task], stage.objective, shape_options(train)});
+    if (fresh) queries_.push_back({specs_[cell.architecture][causal], task_specs_[cell.task], stage.objective, shape_options(train), plan_.matrix.profile});
     return at->second;
   }
 

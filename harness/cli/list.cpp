@@ -6,14 +6,15 @@
 #include "harness/base/error.h"
 #include "harness/cli/cli.h"
 #include "harness/matrix.h"
+#include "harness/values.h"
 #include "harness/worker_client.h"
 
 namespace spt::cli {
 namespace {
 
 struct ListFlags {
-  std::string kind, name, worker;
-  bool show = false;
+  std::string kind, name, worker, size, task = "listops", profile = "fair", data;
+  bool show = false, groups = false;
 };
 
 const std::vector<std::string> kKinds = {"architectures", "tasks", "protocols", "matrices"};
@@ -108,7 +109,47 @@ void list_matrices(const ListFlags& flags, Context& context) {
   }
 }
 
+/// The model that scratch training of a task would have, with the values of its recipe.
+ModelQuery scratch_query(const Catalog& catalog, const ListFlags& flags) {
+  const auto component = [](const std::string& name, const std::string& flag) { return MatrixComponent{name, name, "", {}, flag}; };
+  MatrixComponent architecture = component(flags.name, "list architectures");
+  if (!flags.size.empty()) architecture.origin = "--size", architecture.size = flags.size;
+  const MatrixComponent task = component(flags.task, "--task"), protocol = component("scratch", "--groups");
+  const ProtocolUse use = protocol_use(catalog, protocol);
+  const StageEntry& stage = use.entry->stages.back();
+  const Matrix no_matrix;  // so that recipes and defaults decide
+  return {architecture_spec(catalog, architecture, false), task_spec(catalog, task), objective_spec(catalog, use, stage, 0),
+          TrainValues(no_matrix, catalog).train(architecture, task, protocol.name, stage.name), flags.profile};
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) { return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, " x ")); }
+
+void print_groups(const ModelQuery& query, const ModelAnswer& answer, Context& context) {
+  context.out << fmt::format("{} on {}, profile {}: {} trained tensors, {} parameters; learning rates before the schedule ({})\n", query.architecture.name, query.task.name, query.profile,
+                             answer.groups.size(), answer.parameters, query.train.schedule);
+  size_t width = 6;
+  for (const GroupRow& row : answer.groups) width = std::max(width, row.tensor.size());
+  context.out << fmt::format("  {:<{}}  {:<14}  {:<10}  {:>8}  {:>8}\n", "tensor", width, "shape", "role", "lr", "decay");
+  for (const GroupRow& row : answer.groups)
+    context.out << fmt::format("  {:<{}}  {:<14}  {:<10}  {:>8}  {:>8}\n", row.tensor, width, shape_text(row.shape), row.role, row.lr, row.weight_decay);
+}
+
+/// Tensor, shape, role, learning rate and decay of everything that an architecture trains.
+void list_groups(const ListFlags& flags, Context& context) {
+  static const std::vector<std::string> kProfiles = {"fair", "paper"};
+  if (flags.kind != "architectures" || flags.name.empty()) throw Error("--groups belongs to one architecture: spt-bench list architectures NAME --groups");
+  if (std::find(kProfiles.begin(), kProfiles.end(), flags.profile) == kProfiles.end()) throw Error("{}", unknown_name("profile", flags.profile, kProfiles));
+  const auto worker = make_worker_client({worker_program(flags.worker), default_cache()});
+  const ModelQuery query = scratch_query(worker->catalog(), flags);
+  const DescribeAnswer answer = worker->describe({data_root(flags.data).string(), {}, {query}});
+  SPT_CHECK(answer.models.size() == 1, "{} answers about one model", answer.models.size());
+  if (!answer.models[0].error.empty()) throw Error("{} on task {}: {}", flags.name, flags.task, answer.models[0].error);
+  print_groups(query, answer.models[0], context);
+}
+
 void list(const ListFlags& flags, Context& context) {
+  if (flags.groups) return list_groups(flags, context);
+
   if (!flags.kind.empty() && std::find(kKinds.begin(), kKinds.end(), flags.kind) == kKinds.end()) throw Error("{}", unknown_name("list", flags.kind, kKinds));
   const auto wanted = [&](const char* kind) { return flags.kind.empty() || flags.kind == kind; };
   if (flags.kind != "matrices") {
@@ -128,6 +169,11 @@ void add_list(CLI::App& app, Context& context) {
   verb->add_option("kind", flags->kind, "architectures | tasks | protocols | matrices; all where it is left out");
   verb->add_option("name", flags->name, "one of them, with its options and source");
   verb->add_flag("--show", flags->show, "print the file of a matrix");
+  verb->add_flag("--groups", flags->groups, "print tensor, shape, role, learning rate and decay of everything that an architecture trains");
+  verb->add_option("--size", flags->size, "preset of the architecture (--groups; default: its default options)");
+  verb->add_option("--task", flags->task, "task whose inputs, outputs and recipe it has (--groups)")->capture_default_str();
+  verb->add_option("--profile", flags->profile, "fair | paper: whose rules (--groups)")->capture_default_str();
+  verb->add_option("--data", flags->data, "data folder (default: SPT_DATA, else ./data)");
   verb->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this program)");
   verb->callback([flags, &context] { list(*flags, context); });
 }

@@ -41,13 +41,12 @@ ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, co
   const auto objective =
       protocols::make_objective(query.objective.name, query.objective.options, facts, {query.train.pool, query.train.head_hidden});
   check_causal(architecture, query.architecture.options, query.objective.name);
-  const std::string profile = "fair";
-  const models::ModelSpec spec = model_spec(architecture, query.architecture.options, *objective, facts, query.train, profile);
+  const models::ModelSpec spec = model_spec(architecture, query.architecture.options, *objective, facts, query.train, query.profile);
   const auto model = models::build_model(architecture, spec);
   ModelAnswer answer;
   answer.parameters = parameter_count(*model);
   answer.parameters_body = body_parameter_count(*model);
-  for (const protocols::TrainedTensor& t : protocols::trained_tensors(*model, optimizer_rules(query.train, profile)))
+  for (const protocols::TrainedTensor& t : protocols::trained_tensors(*model, optimizer_rules(query.train, query.profile)))
     answer.groups.push_back({t.name, t.tensor.sizes().vec(), protocols::role_name(t.role), t.rule.lr, t.rule.weight_decay});
   answer.flops_per_step = StageCost(architecture, spec)
                               .expected_step(facts.train_lengths, *objective, facts.documents, query.train.batch, query.train.accumulate);

@@ -118,6 +118,24 @@ TEST_F(PlanCommand, AWrongMatrixIsAnErrorWithItsPlace) {
   EXPECT_EQ(answer.out, "");
 }
 
+TEST_F(PlanCommand, ListShowsTheGroupsOfAnArchitecture) {
+  EXPECT_TRUE(golden::is_approved("list_groups_fake", call({"list", "architectures", "s4d", "--groups", "--size", "100K", "--profile", "paper"}).out));
+  EXPECT_THAT(call({"list", "architectures", "s4d", "--groups"}).out, HasSubstr("0.002")) << "the recipe of listops";
+  EXPECT_THAT(call({"list", "architectures", "s4d", "--groups", "--task", "fashion"}).out, HasSubstr("0.004"));
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& why) {
+    arguments.push_back("--groups");
+    const Answer answer = call(arguments);
+    EXPECT_EQ(answer.code, 2) << why;
+    EXPECT_THAT(answer.err, HasSubstr(why));
+  };
+  refused({"list", "architectures"}, "belongs to one architecture");
+  refused({"list", "tasks", "fashion"}, "belongs to one architecture");
+  refused({"list", "architectures", "s4e"}, "did you mean 's4d'?");
+  refused({"list", "architectures", "s4d", "--size", "2M"}, "--size: unknown size of s4d '2M'");
+  refused({"list", "architectures", "s4d", "--profile", "papr"}, "did you mean 'paper'?");
+  refused({"list", "architectures", "linear", "--task", "fashion"}, "linear on task fashion: needs tokens");
+}
+
 TEST_F(PlanCommand, ListShowsWhatIsRegistered) {
   EXPECT_TRUE(golden::is_approved("list_fake", call({"list", "architectures"}).out + call({"list", "architectures", "s4d"}).out + call({"list", "protocols", "spt-masked"}).out));
   EXPECT_THAT(call({"list"}).out, HasSubstr("quick"));

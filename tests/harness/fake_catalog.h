@@ -27,6 +27,7 @@ class FakeWorker final : public WorkerClient {
       const auto batch = static_cast<double>(model.train.batch);
       a.parameters = 1000, a.parameters_body = 900, a.tokens_per_step = batch * 10;
       a.flops_per_step = batch * 1000 * (model.objective.name == "supervised" ? 1.0 : pretrain_flops);
+      a.groups = {{"encoder.weight", {11, 32}, "embedding", model.train.lr, 0}, {"body.weight", {32, 32}, "matrix", model.train.lr, 0.05}, {"body.scale", {}, model.profile, 0.001, 0}};
       if (model.architecture.name == "linear" && model.task.name == "fashion") a.error = "needs tokens";
       answer.models.push_back(a);
       asked_models.push_back(model);
