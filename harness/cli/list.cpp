@@ -5,6 +5,7 @@
 
 #include "harness/base/error.h"
 #include "harness/cli/cli.h"
+#include "harness/cli/guide.h"
 #include "harness/matrix.h"
 #include "harness/values.h"
 #include "harness/worker_client.h"
@@ -14,7 +15,7 @@ namespace {
 
 struct ListFlags {
   std::string kind, name, worker, size, task = "listops", profile = "fair", data;
-  bool show = false, groups = false;
+  bool show = false, groups = false, markdown = false;
 };
 
 const std::vector<std::string> kKinds = {"architectures", "tasks", "protocols", "matrices"};
@@ -23,28 +24,12 @@ void print_title(Context& context, const std::string& title) { context.out << ti
 
 void print_row(Context& context, const std::string& name, const std::string& text) { context.out << fmt::format("  {:<14}  {}\n", name, text); }
 
-std::string range_text(const OptionInfo& info) {
-  std::string text;
-  if (!info.choices.empty()) text = fmt::format("one of {}", fmt::join(info.choices, ", "));
-  else if (info.min && info.max) text = fmt::format("{} to {}", *info.min, *info.max);
-  else if (info.min) text = fmt::format("at least {}", *info.min);
-  else if (info.max) text = fmt::format("at most {}", *info.max);
-  if (!info.unit.empty()) text += (text.empty() ? "" : ", ") + info.unit;
-  return text;
-}
-
 void print_options(Context& context, const std::vector<OptionSchema>& options) {
   context.out << (options.empty() ? "options: none\n" : "options\n");
   for (const OptionSchema& option : options) {
     const std::string range = range_text(option.info);
     context.out << fmt::format("  {:<20} = {:<12} {}{}\n", option.name, to_text(option.default_value), option.info.effect, range.empty() ? "" : " (" + range + ")");
   }
-}
-
-std::string options_text(const OptionMap& options) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : options) parts.push_back(fmt::format("{} = {}", name, to_text(value)));
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 template <class Entry>
@@ -147,13 +132,18 @@ void list_groups(const ListFlags& flags, Context& context) {
   print_groups(query, answer.models[0], context);
 }
 
+void print_guide(const Catalog& catalog, const std::string& kind, Context& context) {
+  if (kind != "architectures" && kind != "tasks") throw Error("--markdown goes with architectures or tasks, not with '{}'", kind);
+  context.out << (kind == "tasks" ? tasks_guide(catalog) : architectures_guide(catalog));
+}
+
 void list(const ListFlags& flags, Context& context) {
   if (flags.groups) return list_groups(flags, context);
-
   if (!flags.kind.empty() && std::find(kKinds.begin(), kKinds.end(), flags.kind) == kKinds.end()) throw Error("{}", unknown_name("list", flags.kind, kKinds));
   const auto wanted = [&](const char* kind) { return flags.kind.empty() || flags.kind == kind; };
   if (flags.kind != "matrices") {
     const Catalog catalog = make_worker_client({worker_program(flags.worker), default_cache()})->catalog();
+    if (flags.markdown) return print_guide(catalog, flags.kind, context);
     if (wanted("architectures")) list_entries(catalog.architectures, "architectures", flags.name, context);
     if (wanted("tasks")) list_entries(catalog.tasks, "tasks", flags.name, context);
     if (wanted("protocols")) list_entries(catalog.protocols, "protocols", flags.name, context);
@@ -174,6 +164,7 @@ void add_list(CLI::App& app, Context& context) {
   verb->add_option("--task", flags->task, "task whose inputs, outputs and recipe it has (--groups)")->capture_default_str();
   verb->add_option("--profile", flags->profile, "fair | paper: whose rules (--groups)")->capture_default_str();
   verb->add_option("--data", flags->data, "data folder (default: SPT_DATA, else ./data)");
+  verb->add_flag("--markdown", flags->markdown, "print the whole guide of architectures or tasks (docs/architectures.md, docs/tasks.md)");
   verb->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this program)");
   verb->callback([flags, &context] { list(*flags, context); });
 }
