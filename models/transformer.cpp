@@ -15,6 +15,9 @@ struct TransformerOptions {
   int64_t d_ff = 256;
   std::string position = "sinusoidal";
   std::string attention = "full";
+  int64_t window = 256;
+  int64_t look_backward = 1;
+  int64_t look_forward = 1;
   bool causal = false;
   std::string norm = "layer";
   std::string norm_position = "pre";
@@ -26,7 +29,13 @@ struct TransformerOptions {
     visit("n_heads", self.n_heads, OptionInfo{.effect = "attention heads; must divide d_model", .min = 1});
     visit("d_ff", self.d_ff, OptionInfo{.effect = "inner width of the feed-forward part", .min = 1});
     visit("position", self.position, OptionInfo{.effect = "how positions enter", .choices = {"sinusoidal", "rotary", "none"}});
-    visit("attention", self.attention, OptionInfo{.effect = "which positions a query sees", .choices = {"full"}});
+    visit("attention", self.attention,
+          OptionInfo{.effect = "which positions a query sees: all, or those of the blocks around it", .choices = {"full", "local"}});
+    visit("window", self.window, OptionInfo{.effect = "local attention: length of a block", .min = 1, .unit = "positions"});
+    visit("look_backward", self.look_backward,
+          OptionInfo{.effect = "local attention: blocks before its own that a query sees", .min = 0, .unit = "blocks"});
+    visit("look_forward", self.look_forward,
+          OptionInfo{.effect = "local attention: blocks after its own that a query sees; 0 where causal", .min = 0, .unit = "blocks"});
     visit("causal", self.causal, OptionInfo{.effect = "a position sees itself and earlier ones only"});
     visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer"}});
     visit("norm_position", self.norm_position,
@@ -38,10 +47,18 @@ TransformerOptions transformer_options(const OptionMap& options) {
   return read_options<TransformerOptions>(options, "architecture 'transformer'");
 }
 
+AttentionOptions transformer_attention(const TransformerOptions& o) {
+  AttentionOptions attention{.width = o.d_model, .n_heads = o.n_heads, .causal = o.causal, .rotary = o.position == "rotary"};
+  if (o.attention == "local") attention.local = LocalWindow{o.window, o.look_backward, o.look_forward};
+  return attention;
+}
+
 void validate_transformer(const OptionMap& given) {
   const TransformerOptions o = transformer_options(given);
   if (o.d_model % o.n_heads != 0)
     throw Error("architecture 'transformer': n_heads = {} does not divide d_model = {}", o.n_heads, o.d_model);
+  if (o.attention == "local" && o.causal && o.look_forward > 0)
+    throw Error("architecture 'transformer': causal local attention needs look_forward = 0, not {}", o.look_forward);
   if (o.position == "rotary" && (o.d_model / o.n_heads) % 2 != 0)
     throw Error("architecture 'transformer': position = \"rotary\" needs an even width of a head, not {}", o.d_model / o.n_heads);
 }
@@ -50,7 +67,7 @@ class TransformerLayer : public Layer {
  public:
   TransformerLayer(const TransformerOptions& o, double dropout) : residual_{o.norm_position == "pre", dropout} {
     norm1_ = register_module("norm1", make_norm(o.norm, o.d_model, false));
-    attention_ = register_module("attention", std::make_shared<Attention>(o.d_model, o.n_heads, o.causal, o.position == "rotary"));
+    attention_ = register_module("attention", std::make_shared<Attention>(transformer_attention(o)));
     norm2_ = register_module("norm2", make_norm(o.norm, o.d_model, false));
     feed_forward_ = register_module("feed_forward", std::make_shared<FeedForward>(o.d_model, o.d_ff, dropout));
   }
@@ -97,7 +114,7 @@ class TransformerBody : public Body {
 Flops transformer_flops(const OptionMap& options, int64_t length) {
   const TransformerOptions o = transformer_options(options);
   const double feed_forward = 2.0 * 2.0 * static_cast<double>(length * o.d_model * o.d_ff);
-  return {0, static_cast<double>(o.n_layers) * (attention_flops(o.d_model, length, o.causal) + feed_forward)};
+  return {0, static_cast<double>(o.n_layers) * (attention_flops(transformer_attention(o), length) + feed_forward)};
 }
 
 OptionMap transformer_size(int64_t n_layers, int64_t d_model, int64_t n_heads, int64_t d_ff) {
@@ -110,10 +127,10 @@ Architecture transformer() {
   return {
       .name = "transformer",
       .version = 1,
-      .summary = "Transformer encoder: attention and feed-forward blocks with layer norm; bidirectional or causal",
+      .summary = "Transformer encoder: attention and feed-forward blocks with layer norm; full or local; bidirectional or causal",
       .source = "arXiv:1706.03762; as in arXiv:2310.02980 (published code: src/models/sequence/mha.py, ff.py)",
       .options = schema_of<TransformerOptions>(),
-      .causal = {{"causal", true}},
+      .causal = {{"causal", true}, {"look_forward", int64_t{0}}},
       .sizes = {{"100K", transformer_size(2, 64, 4, 256)},
                 {"300K", transformer_size(6, 64, 4, 256)},
                 {"1M", transformer_size(5, 128, 4, 512)},

@@ -4,9 +4,10 @@
 
 namespace spt::models {
 
-Attention::Attention(int64_t width, int64_t n_heads, bool causal, bool rotary) : n_heads_(n_heads), causal_(causal) {
-  SPT_CHECK(width % n_heads == 0, "width {} in {} heads", width, n_heads);
-  if (rotary) rotary_.emplace(width / n_heads);
+Attention::Attention(const AttentionOptions& options) : options_(options) {
+  const int64_t width = options.width;
+  SPT_CHECK(width % options.n_heads == 0, "width {} in {} heads", width, options.n_heads);
+  if (options.rotary) rotary_.emplace(width / options.n_heads);
   query_ = register_module("query", std::make_shared<Linear>(width, width));
   key_ = register_module("key", std::make_shared<Linear>(width, width));
   value_ = register_module("value", std::make_shared<Linear>(width, width));
@@ -18,7 +19,7 @@ at::Tensor Attention::forward(const at::Tensor& x, const at::Tensor& real) {
   // One matrix product instead of three; the parameters stay apart because checkpoints and reference cases name them so.
   const at::Tensor weight = torch::cat({query_->weight, key_->weight, value_->weight});
   const at::Tensor bias = torch::cat({query_->bias, key_->bias, value_->bias});
-  const at::Tensor qkv = torch::linear(x, weight, bias).view({B, L, 3, n_heads_, D / n_heads_});
+  const at::Tensor qkv = torch::linear(x, weight, bias).view({B, L, 3, options_.n_heads, D / options_.n_heads});
   // unbind and split_with_sizes, because their backward passes write each gradient once; those of select and narrow fill all of qkv each.
   std::vector<at::Tensor> parts;
   if (rotary_) {
@@ -28,16 +29,19 @@ at::Tensor Attention::forward(const at::Tensor& x, const at::Tensor& real) {
   } else {
     parts = qkv.unbind(2);
   }
+  if (options_.local)  // parts are (B, L, H, d_k)
+    return output_->forward(local_attention(parts[0], parts[1], parts[2], *options_.local, options_.causal, real).flatten(2));
   for (at::Tensor& part : parts) part = part.transpose(1, 2);  // (B, H, L, d_k)
   std::optional<at::Tensor> mask;
-  if (real.defined() && !causal_) mask = real.view({B, 1, 1, L}).expand({B, 1, L, L});
-  const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], mask, /*dropout_p=*/0.0, causal_);
+  if (real.defined() && !options_.causal) mask = real.view({B, 1, 1, L}).expand({B, 1, L, L});
+  const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], mask, /*dropout_p=*/0.0, options_.causal);
   return output_->forward(y.transpose(1, 2).reshape({B, L, D}));
 }
 
-double attention_flops(int64_t width, int64_t length, bool causal) {
-  const double D = static_cast<double>(width), L = static_cast<double>(length);
-  return 4 * 2 * L * D * D + 2 * 2 * L * L * D * (causal ? 0.5 : 1.0);
+double attention_flops(const AttentionOptions& options, int64_t length) {
+  const double D = static_cast<double>(options.width), L = static_cast<double>(length);
+  const double pairs = options.local ? local_attention_pairs(length, *options.local, options.causal) : L * L * (options.causal ? 0.5 : 1.0);
+  return 4 * 2 * L * D * D + 2 * 2 * pairs * D;
 }
 
 }  // namespace spt::models

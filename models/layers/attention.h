@@ -4,11 +4,21 @@
 #include <optional>
 
 #include "models/layers/linear.h"
+#include "models/layers/local_attention.h"
 #include "models/layers/positions.h"
 
 namespace spt::models {
 
-/// Multi-head attention: softmax(q k^T / sqrt(d_k)) v over all positions, or the earlier ones and itself where `causal`.
+struct AttentionOptions {
+  int64_t width = 0;
+  int64_t n_heads = 1;  ///< must divide width
+  bool causal = false;
+  bool rotary = false;
+  std::optional<LocalWindow> local = {};  ///< absent: every position is visible
+};
+
+/// Multi-head attention: softmax(q k^T / sqrt(d_k)) v over all positions or those of a LocalWindow; the earlier ones and itself where
+/// `causal`. Rotary angles are those of absolute positions.
 ///
 /// Shapes: x (B, L, D) -> (B, L, D); real (B, L) bool or undefined. query, key, value, output: Linear(D, D) each, drawn apart.
 /// Pads are hidden as keys. Causal attention needs no mask for that: rows are right-padded, so no real query sees a pad, and what
@@ -16,17 +26,16 @@ namespace spt::models {
 /// Source: arXiv:1706.03762 section 3.2.2.
 class Attention : public Layer {
  public:
-  Attention(int64_t width, int64_t n_heads, bool causal, bool rotary);
+  explicit Attention(const AttentionOptions& options);
   at::Tensor forward(const at::Tensor& x, const at::Tensor& real);
 
  private:
-  int64_t n_heads_;
-  bool causal_;
+  AttentionOptions options_;
   std::optional<Rotary> rotary_;
   std::shared_ptr<Linear> query_, key_, value_, output_;
 };
 
 /// Forward FLOPs of one row of length L.
-double attention_flops(int64_t width, int64_t length, bool causal);
+double attention_flops(const AttentionOptions& options, int64_t length);
 
 }  // namespace spt::models

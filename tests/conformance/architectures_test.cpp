@@ -199,16 +199,18 @@ bool looks_ahead(const Variant& variant) {
   return (model->forward(input).narrow(1, 0, 15) - before).abs().max().item<double>() > 1e-9;
 }
 
+/// With all the options that make an architecture causal nothing looks ahead, with none of them something does. Between the two it depends
+/// on what the options mean together.
 TEST(Architectures, AreCausalExactlyWhenTheirOptionsSaySo) {
   for (const Variant& variant : all_variants()) {
     if (variant.architecture->trivial || variant.architecture->causal.empty()) continue;
     Variant causal = variant;
-    bool is_causal = true;
+    size_t set = 0;
     for (const auto& [option, value] : variant.architecture->causal) {
-      is_causal = is_causal && variant.options.at(option) == value;
+      set += variant.options.at(option) == value;
       causal.options[option] = value;
     }
-    EXPECT_EQ(looks_ahead(variant), !is_causal) << variant.name;
+    if (set == 0) EXPECT_TRUE(looks_ahead(variant)) << variant.name;
     EXPECT_FALSE(looks_ahead(causal)) << variant.name;
   }
 }

@@ -91,6 +91,19 @@ TEST(Flops, OfTheTransformerAreThoseCounted) {
   expect_counted("transformer", size, {.kind = "pooled", .hidden = "relu", .outputs = 10}, false);
 }
 
+TEST(Flops, OfLocalAttentionAreThoseCounted) {
+  OptionMap local = {{"n_layers", int64_t{2}},   {"d_model", int64_t{32}},  {"n_heads", int64_t{2}},       {"d_ff", int64_t{64}},
+                     {"window", int64_t{16}},    {"position", std::string("rotary")}, {"attention", std::string("local")}};
+  expect_counted("transformer", local, kClasses, true);
+  local["window"] = int64_t{20};  // no divisor of the length
+  local["look_backward"] = int64_t{2};
+  expect_counted("transformer", local, kClasses, false);
+  local["look_backward"] = int64_t{0};
+  local["look_forward"] = int64_t{0};
+  local["causal"] = true;
+  expect_counted("transformer", local, kClasses, true);
+}
+
 TEST(Flops, OfS4dAreThoseCounted) {
   const OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_state", int64_t{16}}};
   OptionMap causal = size, cut = size;
