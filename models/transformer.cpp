@@ -18,6 +18,7 @@ struct TransformerOptions {
   int64_t window = 256;
   int64_t look_backward = 1;
   int64_t look_forward = 1;
+  std::string attention_init = "separate";
   bool causal = false;
   std::string norm = "layer";
   std::string norm_position = "pre";
@@ -36,8 +37,11 @@ struct TransformerOptions {
           OptionInfo{.effect = "local attention: blocks before its own that a query sees", .min = 0, .unit = "blocks"});
     visit("look_forward", self.look_forward,
           OptionInfo{.effect = "local attention: blocks after its own that a query sees; 0 where causal", .min = 0, .unit = "blocks"});
+    visit("attention_init", self.attention_init,
+          OptionInfo{.effect = "the four projections of a layer: drawn apart, or copies of one draw as published",
+                     .choices = {"separate", "copies"}});
     visit("causal", self.causal, OptionInfo{.effect = "a position sees itself and earlier ones only"});
-    visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer"}});
+    visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer", "batch", "rms", "scale"}});
     visit("norm_position", self.norm_position,
           OptionInfo{.effect = "norm before (with a final norm) or after each block", .choices = {"pre", "post"}});
   }
@@ -48,7 +52,11 @@ TransformerOptions transformer_options(const OptionMap& options) {
 }
 
 AttentionOptions transformer_attention(const TransformerOptions& o) {
-  AttentionOptions attention{.width = o.d_model, .n_heads = o.n_heads, .causal = o.causal, .rotary = o.position == "rotary"};
+  AttentionOptions attention{.width = o.d_model,
+                             .n_heads = o.n_heads,
+                             .causal = o.causal,
+                             .rotary = o.position == "rotary",
+                             .copies = o.attention_init == "copies"};
   if (o.attention == "local") attention.local = LocalWindow{o.window, o.look_backward, o.look_forward};
   return attention;
 }
@@ -127,7 +135,7 @@ Architecture transformer() {
   return {
       .name = "transformer",
       .version = 1,
-      .summary = "Transformer encoder: attention and feed-forward blocks with layer norm; full or local; bidirectional or causal",
+      .summary = "Transformer encoder: attention and feed-forward blocks; full or local; bidirectional or causal",
       .source = "arXiv:1706.03762; as in arXiv:2310.02980 (published code: src/models/sequence/mha.py, ff.py)",
       .options = schema_of<TransformerOptions>(),
       .causal = {{"causal", true}, {"look_forward", int64_t{0}}},

@@ -38,6 +38,16 @@ at::Tensor Attention::forward(const at::Tensor& x, const at::Tensor& real) {
   return output_->forward(y.transpose(1, 2).reshape({B, L, D}));
 }
 
+void Attention::reset_parameters(const Stream& init, const std::string& prefix) {
+  reset_children(*this, init, prefix);
+  if (!options_.copies) return;
+  const torch::NoGradGuard no_grad;
+  for (Linear* projection : {key_.get(), value_.get(), output_.get()}) {
+    projection->weight.copy_(query_->weight);
+    projection->bias.copy_(query_->bias);
+  }
+}
+
 double attention_flops(const AttentionOptions& options, int64_t length) {
   const double D = static_cast<double>(options.width), L = static_cast<double>(length);
   const double pairs = options.local ? local_attention_pairs(length, *options.local, options.causal) : L * L * (options.causal ? 0.5 : 1.0);

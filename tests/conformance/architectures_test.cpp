@@ -210,7 +210,9 @@ TEST(Architectures, AreCausalExactlyWhenTheirOptionsSaySo) {
       set += variant.options.at(option) == value;
       causal.options[option] = value;
     }
-    if (set == 0) EXPECT_TRUE(looks_ahead(variant)) << variant.name;
+    if (set == 0) {
+      EXPECT_TRUE(looks_ahead(variant)) << variant.name;
+    }
     EXPECT_FALSE(looks_ahead(causal)) << variant.name;
   }
 }

@@ -56,7 +56,7 @@ std::vector<at::Tensor> values_and_gradients(const LocalCase& c, const at::Tenso
   for (int i = 0; i < 3; ++i) qkv.push_back(torch::randn({3, c.length, 2, 4}, torch::kFloat64).requires_grad_());
   const at::Tensor y = twin ? masked_full_attention(qkv[0], qkv[1], qkv[2], c.window, c.causal, real)
                             : local_attention(qkv[0], qkv[1], qkv[2], c.window, c.causal, real);
-  at::Tensor weight = torch::randn_like(y);
+  at::Tensor weight = torch::randn(y.sizes(), torch::kFloat64);
   if (real.defined()) weight = weight * real.unsqueeze(-1).unsqueeze(-1);
   (y * weight).sum().backward();
   return {(y * weight).detach(), qkv[0].grad(), qkv[1].grad(), qkv[2].grad()};

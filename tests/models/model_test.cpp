@@ -73,6 +73,36 @@ TEST(BatchNorm, CountsRealPositionsAloneUnlessAskedNotTo) {
   EXPECT_TRUE(torch::allclose(fair.forward(x, real), fair.forward(x, {})));
 }
 
+TEST(RmsAndScaleNorm, DivideByTheRootOfTheMeanSquare) {
+  const at::Tensor x = torch::tensor({3.0, -1.0, 2.0, 0.5, 4.0, 0.0}, torch::kFloat64).view({1, 2, 3});
+  for (const char* kind : {"rms", "scale"}) {
+    const auto norm = make_norm(kind, 3, false);
+    norm->reset_parameters(Rng(1).stream("init"), "");
+    norm->to(torch::kFloat64);
+    const torch::NoGradGuard no_grad;
+    norm->weight[0] = 2;  // of the first feature, or of all
+    const at::Tensor weight = std::string(kind) == "rms" ? torch::tensor({2.0, 1.0, 1.0}, torch::kFloat64) : torch::full({3}, 2.0, torch::kFloat64);
+    const at::Tensor want = x / torch::sqrt(x.square().mean(-1, true) + 1e-5) * weight;
+    EXPECT_TRUE(torch::allclose(norm->forward(x, {}), want, 1e-12, 1e-12)) << kind;
+    EXPECT_EQ(norm->named_parameters().size(), 1u) << kind;
+  }
+  EXPECT_ANY_THROW(make_norm("group", 3, false));
+}
+
+TEST(AttentionInit, IsOneDrawOrFour) {
+  for (const bool copies : {false, true}) {
+    const OptionMap options = {{"n_layers", int64_t{2}}, {"attention_init", std::string(copies ? "copies" : "separate")}};
+    const auto model = small_model("transformer", options, {.kind = "pooled", .outputs = 3});
+    const auto p = model->named_parameters();
+    for (const char* part : {".weight", ".bias"}) {
+      const at::Tensor query = p[std::string("body.layers.0.attention.query") + part];
+      for (const char* other : {"key", "value", "output"})
+        EXPECT_EQ(torch::equal(query, p[std::string("body.layers.0.attention.") + other + part]), copies) << other << part;
+      EXPECT_FALSE(torch::equal(query, p[std::string("body.layers.1.attention.query") + part]));
+    }
+  }
+}
+
 TEST(Sinusoids, AlternateSineAndCosineAndGrow) {
   Sinusoids positions(4);
   const at::Tensor like = torch::zeros({}, torch::kFloat64);
