@@ -15,7 +15,7 @@ namespace spt::models {
 
 /// What a parameter is, which decides its learning rate and decay (protocols/optimizer.h): never its name.
 /// kState*: of a state space. A, B, C, D, dt as in x' = A x + B u, y = C x + D u, step dt; kStateReal and kStateImag are the parts of an A whose
-/// parts have rates of their own, kStateW the product of a B and a C (dlr, dss).
+/// parts have rates of their own, kStateW the product of a B and a C (dlr, dss). kAverage: of a damped moving average; published as the rest.
 enum class ParameterRole {
   kMatrix,
   kBias,
@@ -29,7 +29,8 @@ enum class ParameterRole {
   kStateDt,
   kStateReal,
   kStateImag,
-  kStateW
+  kStateW,
+  kAverage
 };
 
 /// Floating-point operations of a forward pass over a batch of B: fixed + per_example * B. Convention: 2 per multiply-add, causal attention

@@ -10,6 +10,7 @@
   X(lru)                     \
   X(lstm)                    \
   X(mamba)                   \
+  X(mega)                    \
   X(s4)                      \
   X(s4d)                     \
   X(s5)                      \

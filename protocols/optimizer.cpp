@@ -61,7 +61,7 @@ TensorRule tensor_rule(const OptimizerRules& rules, ParameterRole role) {
 std::string role_name(ParameterRole role) {
   static constexpr const char* kNames[] = {"matrix",  "bias",    "norm",    "embedding", "position",
                                            "state_a", "state_b", "state_c", "state_d",   "state_dt",
-                                           "state_real", "state_imag", "state_w"};
+                                           "state_real", "state_imag", "state_w", "average"};
   return kNames[static_cast<int>(role)];
 }
 

@@ -10,6 +10,7 @@
 #include "models/kernels/causal_convolution.h"
 #include "models/kernels/dense_kernel.h"
 #include "models/kernels/diagonal_scan.h"
+#include "models/kernels/ema_kernel.h"
 #include "models/kernels/long_convolution.h"
 #include "models/kernels/s4_kernel.h"
 #include "models/kernels/s4d_kernel.h"
@@ -130,6 +131,16 @@ Kernel selective_scan_test(int64_t length, const at::Generator& generator) {
           }};
 }
 
+Kernel ema_test(int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  const int64_t R = 6, N = 4;
+  const auto parameters = [](const std::vector<at::Tensor>& in) { return EmaParameters{in[0], in[1], in[2], in[3]}; };
+  return {fmt::format("ema_kernel L={}", length),
+          {normal({R, N, 1}) - 2, normal({R, N, 1}) - 2, normal({R, N}), normal({R, N})},
+          [=](const std::vector<at::Tensor>& in) { return ema_kernel(parameters(in), length); },
+          [=](const std::vector<at::Tensor>& in) { return ema_kernel_naive(parameters(in), length); }};
+}
+
 }  // namespace
 
 std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
@@ -150,7 +161,9 @@ std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
                                        diagonal_scan_test(false, 40, generator),
                                        diagonal_scan_test(true, 33, generator),
                                        selective_scan_test(32, generator),
-                                       selective_scan_test(75, generator)};
+                                       selective_scan_test(75, generator),
+                                       ema_test(33, generator),
+                                       ema_test(256, generator)};
   std::vector<KernelCheck> checks;
   const auto add = [&](const std::string& name, double error, double tolerance) {
     checks.push_back({name, error, tolerance, error <= tolerance});

@@ -26,6 +26,11 @@ struct Configuration {
   int64_t length, vocabulary, outputs, batch;
 };
 
+OptionMap mega_options(int64_t n_layers, int64_t width, int64_t z, int64_t v) {
+  return {{"n_layers", n_layers}, {"d_model", width}, {"d_attention", z}, {"d_value", v}, {"d_state", int64_t{16}}, {"d_ff", 2 * width},
+          {"chunk", int64_t{128}}, {"attention", std::string("laplace")}, {"norm", std::string("batch")}};
+}
+
 const std::vector<Configuration>& configurations() {
   static const std::vector<Configuration> kAll = {
       {"transformer-text-1k", "cpu", "transformer", {{"n_layers", int64_t{4}}, {"d_model", int64_t{64}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{256}}}, 1024, 136, 2, 8},
@@ -36,6 +41,8 @@ const std::vector<Configuration>& configurations() {
       {"s4d-image-1k", "paper", "s4d", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}}, 1024, 0, 10, 50},
       {"s4-image-1k", "cpu", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{64}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 16},
       {"s4-image-1k", "paper", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 50},
+      {"mega-image-1k", "cpu", "mega", mega_options(4, 64, 32, 128), 1024, 0, 10, 16},
+      {"mega-image-1k", "paper", "mega", mega_options(8, 160, 64, 320), 1024, 0, 10, 50},
   };
   return kAll;
 }

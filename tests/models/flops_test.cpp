@@ -134,6 +134,18 @@ TEST(Flops, OfTheDenseStateSpaceAreThoseCounted) {
   expect_counted("ssm-dense", cut, kClasses, false);
 }
 
+TEST(Flops, OfMegaAreThoseCounted) {
+  OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_attention", int64_t{16}}, {"d_value", int64_t{48}},
+                    {"d_state", int64_t{8}},  {"d_ff", int64_t{64}},    {"chunk", int64_t{16}}};
+  expect_counted("mega", size, kClasses, true);
+  size["chunk"] = int64_t{40};  // no divisor of the length
+  size["attention"] = std::string("laplace");
+  expect_counted("mega", size, {.kind = "sequence", .outputs = 3}, false);
+  size["chunk"] = int64_t{0};
+  size["bidirectional"] = false;
+  expect_counted("mega", size, kClasses, true);
+}
+
 TEST(Flops, OfTheGruAreThoseCounted) {
   expect_counted("gru", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
   expect_counted("gru", {{"n_layers", int64_t{1}}, {"d_model", int64_t{32}}, {"bidirectional", false}}, kClasses, false);

@@ -8,6 +8,9 @@ namespace spt::reference {
 void architecture_case(Case& c);   ///< architecture / any registered body
 void head_case(Case& c);           ///< head / model
 void initial_model_case(Case& c);  ///< layer / model.reset_parameters
+void attention_init_case(Case& c);  ///< layer / attention.reset_parameters
+void mega_ema_case(Case& c);       ///< layer / mega.ema
+void mega_init_case(Case& c);      ///< layer / mega.reset_parameters
 void s4d_kernel_case(Case& c);     ///< kernel / s4d
 void s4d_layer_case(Case& c);      ///< layer / s4d
 void s4d_init_case(Case& c);       ///< init / s4d

@@ -85,7 +85,8 @@ models::ModelInput model_input(const at::Tensor& x, const at::Tensor& lengths) {
 void architecture_case(Case& c) {
   const auto& architecture = models::find_architecture(c.subject());
   nlohmann::json options = c.options();
-  const bool masked = masks_padding(c, options.value("padding", architecture.name == "transformer" ? "attended" : "masked"));
+  const bool ignores_lengths = architecture.name == "transformer" || architecture.name == "mega";  // as published
+  const bool masked = masks_padding(c, options.value("padding", ignores_lengths ? "attended" : "masked"));
   const bool training = options.value("training", true);
   options.erase("padding");
   const auto body = architecture.build_body(body_options(c, architecture.name, options), {}, 0);
@@ -99,6 +100,9 @@ void architecture_case(Case& c) {
   for (const auto& buffer : body->named_buffers())
     if (c.has("output." + buffer.key())) c.compare_output(buffer.key(), buffer.value());
   compare_gradients(c, *body, y, {{"x", x}});
+  if (!c.has("output.y_eval")) return;
+  body->eval();
+  c.compare_output("y_eval", body->forward(x, masked ? models::real_positions(lengths, x.size(1)) : at::Tensor()));
 }
 
 void head_case(Case& c) {
@@ -114,27 +118,33 @@ void head_case(Case& c) {
   compare_gradients(c, *model, y, leaves);
 }
 
-void initial_model_case(Case& c) {
-  JsonReader options(c.options(), c.where("options"));
-  const auto model = build_case_model(c, options);
-  options.finish();
-  model->reset_parameters(Rng(1).stream("init"));
+void compare_initial_values(Case& c, const torch::nn::Module& module, const std::string& prefix) {
   auto expected = c.json().at("parameters");
-  for (const auto& parameter : model->named_parameters()) {
-    if (!expected.contains(parameter.key())) throw Error("{}: no parameter '{}', which the network has", c.name(), parameter.key());
-    JsonReader want(expected.at(parameter.key()), c.where(parameter.key()));
+  for (const auto& parameter : module.named_parameters()) {
+    SPT_CHECK(parameter.key().starts_with(prefix), "parameter '{}' is not below '{}'", parameter.key(), prefix);
+    const std::string name = parameter.key().substr(prefix.size());
+    if (!expected.contains(name)) throw Error("{}: no parameter '{}', which the network has", c.name(), name);
+    JsonReader want(expected.at(name), c.where(name));
     const at::Tensor value = parameter.value().detach();
-    c.check(parameter.key(), value.sizes().vec() == want.get<std::vector<int64_t>>("shape"), "another shape");
+    c.check(name, value.sizes().vec() == want.get<std::vector<int64_t>>("shape"), "another shape");
     const double mean = want.get<double>("mean"), std = want.get<double>("std"), n = static_cast<double>(value.numel());
     want.get<std::string>("distribution");
     want.finish();
     // Five standard errors of the mean and, generously for both a normal and a uniform law, of the standard deviation.
     const double off_mean = std::abs(value.mean().item<double>() - mean), off_std = std::abs(value.std(false).item<double>() - std);
-    c.check(parameter.key(), off_mean <= 5 * std / std::sqrt(n) && off_std <= 5 * std / std::sqrt(n),
+    c.check(name, off_mean <= 5 * std / std::sqrt(n) && off_std <= 5 * std / std::sqrt(n),
             fmt::format("mean off by {:.3g}, standard deviation by {:.3g}", off_mean, off_std));
-    expected.erase(parameter.key());
+    expected.erase(name);
   }
   for (const auto& [name, value] : expected.items()) throw Error("{}: parameter '{}' is none of the network's", c.name(), name);
+}
+
+void initial_model_case(Case& c) {
+  JsonReader options(c.options(), c.where("options"));
+  const auto model = build_case_model(c, options);
+  options.finish();
+  model->reset_parameters(Rng(1).stream("init"));
+  compare_initial_values(c, *model, "");
 }
 
 }  // namespace spt::reference

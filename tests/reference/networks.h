@@ -14,6 +14,9 @@ OptionMap body_options(const Case& c, const std::string& architecture, nlohmann:
 /// The whole model that `encoder`, `body`, `head` and `padding` of the options describe, in float64 and training mode; weights not loaded.
 std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& options);
 
+/// The mean and the standard deviation of each parameter of `module`, named below `prefix`, against those of case.json's `parameters`.
+void compare_initial_values(Case& c, const torch::nn::Module& module, const std::string& prefix);
+
 /// Tokens or values as input; values become a leaf that has a gradient.
 models::ModelInput model_input(const at::Tensor& x, const at::Tensor& lengths);
 
