@@ -11,6 +11,7 @@
 #include "models/kernels/dense_kernel.h"
 #include "models/kernels/diagonal_scan.h"
 #include "models/kernels/ema_kernel.h"
+#include "models/kernels/fused_attention.h"
 #include "models/kernels/long_convolution.h"
 #include "models/kernels/s4_kernel.h"
 #include "models/kernels/s4d_kernel.h"
@@ -19,7 +20,7 @@
 namespace spt::models {
 namespace {
 
-constexpr double kTolerance64 = 1e-9, kTolerance32 = 2e-4, kToleranceGradient = 1e-5;
+constexpr double kTolerance64 = 1e-9, kTolerance32 = 2e-4, kToleranceGradient64 = 1e-5, kToleranceGradient32 = 1e-3;
 
 struct Kernel {
   std::string name;
@@ -39,11 +40,11 @@ std::vector<at::Tensor> moved(const std::vector<at::Tensor>& inputs, const at::D
 }
 
 /// d/de sum(slow(inputs + e direction) * cotangent) against the sum of gradient * direction of the fast one.
-double gradient_error(const Kernel& kernel, const at::Device& device, const at::Generator& generator) {
-  const std::vector<at::Tensor> leaves = moved(kernel.inputs, device, torch::kFloat64);
+double gradient_error(const Kernel& kernel, const at::Device& device, at::ScalarType dtype, const at::Generator& generator) {
+  const std::vector<at::Tensor> leaves = moved(kernel.inputs, device, dtype);
   const at::Tensor y = kernel.fast(leaves);
   const at::Tensor cotangent = torch::empty(y.sizes(), torch::kFloat64).normal_(0, 1, generator);
-  (y * cotangent.to(device)).sum().backward();
+  (y * cotangent.to(device, dtype)).sum().backward();
   constexpr double kStep = 1e-6;
   std::vector<at::Tensor> ahead, behind;
   double expected = 0;
@@ -51,7 +52,7 @@ double gradient_error(const Kernel& kernel, const at::Device& device, const at::
     const at::Tensor direction = torch::empty(kernel.inputs[i].sizes(), torch::kFloat64).normal_(0, 1, generator);
     ahead.push_back(kernel.inputs[i] + kStep * direction);
     behind.push_back(kernel.inputs[i] - kStep * direction);
-    expected += (leaves[i].grad().cpu() * direction).sum().item<double>();
+    expected += (leaves[i].grad().to(torch::kCPU, torch::kFloat64) * direction).sum().item<double>();
   }
   const double measured = ((kernel.slow(ahead) - kernel.slow(behind)) * cotangent).sum().item<double>() / (2 * kStep);
   return std::abs(measured - expected) / std::max(1.0, std::abs(expected));
@@ -139,6 +140,16 @@ Kernel ema_test(int64_t length, const at::Generator& generator) {
           {normal({R, N, 1}) - 2, normal({R, N, 1}) - 2, normal({R, N}), normal({R, N})},
           [=](const std::vector<at::Tensor>& in) { return ema_kernel(parameters(in), length); },
           [=](const std::vector<at::Tensor>& in) { return ema_kernel_naive(parameters(in), length); }};
+Kernel attention_test(bool causal, bool masked, int64_t length, int64_t size, const at::Generator& generator) {
+  const auto normal = [&] { return torch::empty({2, 2, length, size}, torch::kFloat64).normal_(0, 1, generator); };
+  at::Tensor real;
+  if (masked) real = torch::empty({2, length}, torch::kFloat64).uniform_(0, 1, generator) > 0.3;
+  return {fmt::format("fused_attention{}{} L={} d={}", causal ? " causal" : "", masked ? " masked" : "", length, size),
+          {normal(), normal(), normal()},
+          [=](const std::vector<at::Tensor>& in) {
+            return fused_attention(in[0], in[1], in[2], real.defined() ? real.to(in[0].device()) : real, causal);
+          },
+          [=](const std::vector<at::Tensor>& in) { return fused_attention_naive(in[0], in[1], in[2], real, causal); }};
 }
 
 }  // namespace
@@ -164,6 +175,9 @@ std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
                                        selective_scan_test(75, generator),
                                        ema_test(33, generator),
                                        ema_test(256, generator)};
+                                       attention_test(false, false, 70, 16, generator),
+                                       attention_test(true, false, 70, 24, generator),
+                                       attention_test(false, true, 150, 8, generator)};
   std::vector<KernelCheck> checks;
   const auto add = [&](const std::string& name, double error, double tolerance) {
     checks.push_back({name, error, tolerance, error <= tolerance});
@@ -172,7 +186,8 @@ std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
     const at::Tensor want = kernel.slow(kernel.inputs);
     add(kernel.name + " float64", relative_error(kernel.fast(moved(kernel.inputs, device, torch::kFloat64)), want), kTolerance64);
     add(kernel.name + " float32", relative_error(kernel.fast(moved(kernel.inputs, device, torch::kFloat32)), want), kTolerance32);
-    add(kernel.name + " gradient", gradient_error(kernel, device, generator), kToleranceGradient);
+    add(kernel.name + " gradient", gradient_error(kernel, device, torch::kFloat64, generator), kToleranceGradient64);
+    add(kernel.name + " gradient float32", gradient_error(kernel, device, torch::kFloat32, generator), kToleranceGradient32);
   }
   return checks;
 }

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "models/kernels/fused_attention.h"
+
 namespace spt::models {
 
 Attention::Attention(const AttentionOptions& options) : options_(options) {
@@ -32,9 +34,7 @@ at::Tensor Attention::forward(const at::Tensor& x, const at::Tensor& real) {
   if (options_.local)  // parts are (B, L, H, d_k)
     return output_->forward(local_attention(parts[0], parts[1], parts[2], *options_.local, options_.causal, real).flatten(2));
   for (at::Tensor& part : parts) part = part.transpose(1, 2);  // (B, H, L, d_k)
-  std::optional<at::Tensor> mask;
-  if (real.defined() && !options_.causal) mask = real.view({B, 1, 1, L}).expand({B, 1, L, L});
-  const at::Tensor y = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], mask, /*dropout_p=*/0.0, options_.causal);
+  const at::Tensor y = fused_attention(parts[0], parts[1], parts[2], options_.causal ? at::Tensor() : real, options_.causal);
   return output_->forward(y.transpose(1, 2).reshape({B, L, D}));
 }
 

@@ -30,6 +30,8 @@ double operator_flops(const at::RecordFunction& record) {
     const double N = static_cast<double>(tensor(0).size(-1));
     return product(tensor(0).sizes()) * (N * 2 / 3 + 2 * static_cast<double>(tensor(1).size(-1)));
   }
+  if (name == "spt::fused_attention")  // q and k are (B, L, H, d)
+    return 4 * product(tensor(0).sizes()) * static_cast<double>(tensor(1).size(1)) * (inputs[3].toBool() ? 0.5 : 1.0);
   if (name == "aten::_fft_r2c" || name == "aten::_fft_c2r") {
     const double n = static_cast<double>(name == "aten::_fft_r2c" ? tensor(0).size(-1) : inputs[3].toInt());
     return product(tensor(0).sizes()) / static_cast<double>(tensor(0).size(-1)) * 2.5 * n * std::log2(n);
