@@ -4,6 +4,8 @@
 
 // One line an architecture, sorted: declares `Architecture <name>();` of models/<name>.cpp and lists it.
 #define SPT_ARCHITECTURES(X) \
+  X(dlr)                     \
+  X(dss)                     \
   X(gru)                     \
   X(linear)                  \
   X(long_conv)               \

@@ -10,6 +10,8 @@
 #include "models/kernels/causal_convolution.h"
 #include "models/kernels/dense_kernel.h"
 #include "models/kernels/diagonal_scan.h"
+#include "models/kernels/dlr_kernel.h"
+#include "models/kernels/dss_kernel.h"
 #include "models/kernels/ema_kernel.h"
 #include "models/kernels/fused_attention.h"
 #include "models/kernels/long_convolution.h"
@@ -140,6 +142,8 @@ Kernel ema_test(int64_t length, const at::Generator& generator) {
           {normal({R, N, 1}) - 2, normal({R, N, 1}) - 2, normal({R, N}), normal({R, N})},
           [=](const std::vector<at::Tensor>& in) { return ema_kernel(parameters(in), length); },
           [=](const std::vector<at::Tensor>& in) { return ema_kernel_naive(parameters(in), length); }};
+}
+
 Kernel attention_test(bool causal, bool masked, int64_t length, int64_t size, const at::Generator& generator) {
   const auto normal = [&] { return torch::empty({2, 2, length, size}, torch::kFloat64).normal_(0, 1, generator); };
   at::Tensor real;
@@ -150,6 +154,27 @@ Kernel attention_test(bool causal, bool masked, int64_t length, int64_t size, co
             return fused_attention(in[0], in[1], in[2], real.defined() ? real.to(in[0].device()) : real, causal);
           },
           [=](const std::vector<at::Tensor>& in) { return fused_attention_naive(in[0], in[1], in[2], real, causal); }};
+}
+
+Kernel dlr_test(int64_t directions, int64_t modes, int64_t length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  return {fmt::format("dlr_kernel {} N={} L={}", directions == 1 ? "causal" : "bidirectional", modes, length),
+          {normal({modes}) * 0.1, normal({modes}) * 3, normal({directions, 3, modes, 2})},
+          [=](const std::vector<at::Tensor>& in) { return dlr_kernel({in[0], in[1], in[2]}, length); },
+          [=](const std::vector<at::Tensor>& in) { return dlr_kernel_naive({in[0], in[1], in[2]}, length); }};
+}
+
+Kernel dss_test(bool softmax, int64_t directions, int64_t length, int64_t softmax_length, const at::Generator& generator) {
+  const auto normal = [&](at::IntArrayRef sizes) { return torch::empty(sizes, torch::kFloat64).normal_(0, 1, generator); };
+  const int64_t H = 4, N = 5;
+  const auto parameters = [=](const std::vector<at::Tensor>& in) {
+    return softmax ? DssParameters{in[0], {}, {}, torch::stack({-in[1].exp(), in[2]}, -1), in[3], softmax_length}
+                   : DssParameters{in[0], in[1], in[2], {}, in[3]};
+  };
+  return {fmt::format("dss_kernel {} {} L={}", softmax ? "softmax" : "exp", directions == 1 ? "causal" : "bidirectional", length),
+          {normal({H}) * 0.5 - 4, normal({N}) * 0.3 - 0.7, normal({N}) * 5, normal({directions, H, N, 2})},
+          [=](const std::vector<at::Tensor>& in) { return dss_kernel(parameters(in), length); },
+          [=](const std::vector<at::Tensor>& in) { return dss_kernel_naive(parameters(in), length); }};
 }
 
 }  // namespace
@@ -174,10 +199,15 @@ std::vector<KernelCheck> run_kernel_selftests(const at::Device& device) {
                                        selective_scan_test(32, generator),
                                        selective_scan_test(75, generator),
                                        ema_test(33, generator),
-                                       ema_test(256, generator)};
+                                       ema_test(256, generator),
                                        attention_test(false, false, 70, 16, generator),
                                        attention_test(true, false, 70, 24, generator),
-                                       attention_test(false, true, 150, 8, generator)};
+                                       attention_test(false, true, 150, 8, generator),
+                                       dlr_test(2, 6, 64, generator),
+                                       dlr_test(1, 70, 101, generator),
+                                       dss_test(false, 2, 64, 0, generator),
+                                       dss_test(true, 1, 35, 0, generator),
+                                       dss_test(true, 2, 64, 90, generator)};
   std::vector<KernelCheck> checks;
   const auto add = [&](const std::string& name, double error, double tolerance) {
     checks.push_back({name, error, tolerance, error <= tolerance});

@@ -43,6 +43,8 @@ const std::vector<Configuration>& configurations() {
       {"s4-image-1k", "paper", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 50},
       {"mega-image-1k", "cpu", "mega", mega_options(4, 64, 32, 128), 1024, 0, 10, 16},
       {"mega-image-1k", "paper", "mega", mega_options(8, 160, 64, 320), 1024, 0, 10, 50},
+      {"dlr-listops-2k", "cpu", "dlr", {{"n_layers", int64_t{4}}, {"d_model", int64_t{64}}, {"d_state", int64_t{256}}, {"norm_position", std::string("post")}}, 2048, 19, 10, 8},
+      {"dlr-listops-2k", "paper", "dlr", {{"n_layers", int64_t{8}}, {"d_model", int64_t{128}}, {"d_state", int64_t{1024}}, {"norm_position", std::string("post")}}, 2048, 19, 10, 50},
   };
   return kAll;
 }

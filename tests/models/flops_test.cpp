@@ -148,6 +148,21 @@ TEST(Flops, OfMegaAreThoseCounted) {
   expect_counted("mega", size, kClasses, true);
 }
 
+TEST(Flops, OfDlrAndDssAreThoseCounted) {
+  const OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"d_state", int64_t{24}}};
+  for (const char* name : {"dlr", "dss"}) {
+    OptionMap causal = size, cut = size;
+    causal["bidirectional"] = false;
+    cut["l_max"] = int64_t{40};
+    expect_counted(name, size, kClasses, true);
+    expect_counted(name, causal, kClasses, false);
+    expect_counted(name, cut, {.kind = "sequence", .outputs = 3}, false);
+  }
+  OptionMap softmax = size;
+  softmax["version"] = std::string("softmax");
+  expect_counted("dss", softmax, kClasses, true);
+}
+
 TEST(Flops, OfTheGruAreThoseCounted) {
   expect_counted("gru", {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}}, kClasses, true);
   expect_counted("gru", {{"n_layers", int64_t{1}}, {"d_model", int64_t{32}}, {"bidirectional", false}}, kClasses, false);

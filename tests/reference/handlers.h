@@ -11,6 +11,9 @@ void initial_model_case(Case& c);  ///< layer / model.reset_parameters
 void attention_init_case(Case& c);  ///< layer / attention.reset_parameters
 void mega_ema_case(Case& c);       ///< layer / mega.ema
 void mega_init_case(Case& c);      ///< layer / mega.reset_parameters
+void diagonal_kernel_case(Case& c);  ///< kernel / dlr, dss
+void diagonal_layer_case(Case& c);   ///< layer / dlr, dss
+void dlr_init_case(Case& c);         ///< init / dlr
 void s4d_kernel_case(Case& c);     ///< kernel / s4d
 void s4d_layer_case(Case& c);      ///< layer / s4d
 void s4d_init_case(Case& c);       ///< init / s4d

@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <set>
+
 #include "tests/reference/handlers.h"
 
 namespace spt::reference {
@@ -85,8 +87,9 @@ models::ModelInput model_input(const at::Tensor& x, const at::Tensor& lengths) {
 void architecture_case(Case& c) {
   const auto& architecture = models::find_architecture(c.subject());
   nlohmann::json options = c.options();
-  const bool ignores_lengths = architecture.name == "transformer" || architecture.name == "mega";  // as published
-  const bool masked = masks_padding(c, options.value("padding", ignores_lengths ? "attended" : "masked"));
+  static const std::set<std::string> kAttend = {"dlr", "dss", "mega", "transformer"};  // the published ones ignore lengths
+  const bool attended = kAttend.contains(architecture.name) && c.profile() != "fair";
+  const bool masked = masks_padding(c, options.value("padding", attended ? "attended" : "masked"));
   const bool training = options.value("training", true);
   options.erase("padding");
   const auto body = architecture.build_body(body_options(c, architecture.name, options), {}, 0);
