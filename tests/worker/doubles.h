@@ -120,7 +120,11 @@ class TinyDataset : public tasks::Dataset {
   TinyDataset(std::string kind, int64_t first, int64_t size, bool ragged = true)
       : kind_(std::move(kind)), first_(first), size_(size), ragged_(ragged) {}
   int64_t size() const override { return size_; }
-  int64_t length(int64_t i) const override { return ragged_ ? 3 + static_cast<int64_t>(SplitMix64(first_ + i)() % 10) : 8; }
+  int64_t length(int64_t i) const override { return kind_ == "pairs" ? std::max(row_length(i, 0), row_length(i, 1)) : row_length(i, 0); }
+  /// Of one document of an example.
+  int64_t row_length(int64_t i, int64_t document) const {
+    return ragged_ ? 3 + static_cast<int64_t>(SplitMix64(first_ + i + 5000 * document)() % 10) : 8;
+  }
   int64_t label(int64_t i) const override {
     if (kind_ == "regression" || kind_ == "sequence-to-sequence") return -1;
     int64_t fours = 0;
@@ -167,7 +171,7 @@ class TinyDataset : public tasks::Dataset {
  private:
   std::vector<int64_t> row(int64_t i, int64_t document) const {
     SplitMix64 draw(1000 * (first_ + i) + document);
-    std::vector<int64_t> ids(length(i));
+    std::vector<int64_t> ids(row_length(i, document));
     for (int64_t& id : ids) id = 4 + static_cast<int64_t>(draw.below(8));
     return ids;
   }
@@ -197,7 +201,8 @@ inline tasks::TaskFacts tiny_facts(const std::string& kind, int64_t train = 40) 
   facts.data_source = "made in memory";
   const TinyDataset data(kind, 0, train);
   std::map<int64_t, int64_t> lengths;
-  for (int64_t i = 0; i < train; ++i) ++lengths[data.length(i)];
+  for (int64_t i = 0; i < train; ++i)
+    for (int64_t document = 0; document < facts.documents; ++document) ++lengths[data.row_length(i, document)];
   facts.train_lengths.assign(lengths.begin(), lengths.end());
   return facts;
 }
