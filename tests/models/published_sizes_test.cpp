@@ -41,6 +41,13 @@ OptionMap s4_of(int64_t n_layers, int64_t d_model, int64_t d_state, int64_t n_ss
           {"n_ssm", n_ssm},       {"bidirectional", bidirectional}, {"norm_position", std::string(pre ? "pre" : "post")}};
 }
 
+OptionMap dlr_of(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{1024}}}; }
+
+OptionMap mega_of(int64_t n_layers, int64_t d_model, int64_t d_value, int64_t chunk) {
+  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_attention", int64_t{64}}, {"d_value", d_value},
+          {"d_state", int64_t{16}}, {"d_ff", 2 * d_model}, {"chunk", chunk}, {"norm", std::string("batch")}};
+}
+
 const std::vector<PublishedSize>& published_sizes() {
   static const std::vector<PublishedSize> kRows = {
       {"ListOps, paper", "transformer", transformer_of(6, 512, 8, 1024), 19, 0, 10, "linear", 12.63, 0.005},
@@ -65,6 +72,11 @@ const std::vector<PublishedSize>& published_sizes() {
       {"S4 Pathfinder", "s4", s4_of(6, 256, 64, 256), 0, 1, 2, "linear", 1.289, 0.0005},
       {"S4 sCIFAR", "s4", s4_of(6, 512, 64, 2, false), 0, 3, 10, "linear", 3.57, 0.005},
       {"S4 SC", "s4", s4_of(6, 128, 64, 64), 0, 1, 35, "linear", 0.378, 0.0005},
+      {"DLR ListOps", "dlr", dlr_of(8, 128), 19, 0, 10, "linear", 4.48, 0.005},
+      {"DLR Text", "dlr", dlr_of(6, 256), 136, 0, 2, "linear", 7.13, 0.005},
+      {"DLR Image", "dlr", dlr_of(6, 512), 0, 1, 10, "linear", 15.76, 0.005},
+      {"DLR PathX", "dlr", dlr_of(6, 256), 0, 1, 2, "linear", 7.10, 0.005},
+      {"MEGA Image", "mega", mega_of(8, 160, 320, 128), 0, 1, 10, "linear", 2.73, 0.005},
       {"S4 BIDMC", "s4", s4_of(6, 128, 256, 2), 0, 2, 1, "linear", 0.604, 0.0005},
   };
   return kRows;
