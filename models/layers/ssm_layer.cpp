@@ -10,43 +10,20 @@
 namespace spt::models {
 namespace {
 
+/// An SsmLayer in a residual block; the norm is the last of its parameters.
 class SsmBlock : public SsmLayer {
  public:
   SsmBlock(const SsmOptions& o, std::shared_ptr<StateSpace> ssm, double dropout)
       : SsmLayer(std::move(ssm), dropout), residual_{o.norm_position == "pre", dropout, o.tie_dropout} {
     norm_ = register_module("norm", make_norm(o.norm, o.d_model, o.batch_statistics == "all"));
   }
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& real) {
-    return residual(x, real, *norm_, residual_, [&](const at::Tensor& u) { return mix(u, real); });
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& real) override {
+    return residual(x, real, *norm_, residual_, [&](const at::Tensor& u) { return SsmLayer::forward(u, real); });
   }
 
  private:
   ResidualOptions residual_;
   std::shared_ptr<Norm> norm_;
-};
-
-class SsmBody : public Body {
- public:
-  SsmBody(const SsmOptions& o, double dropout, const std::function<std::shared_ptr<StateSpace>()>& make) {
-    torch::nn::ModuleList list;
-    for (int64_t i = 0; i < o.n_layers; ++i) {
-      layers_.push_back(std::make_shared<SsmBlock>(o, make(), dropout));
-      list->push_back(layers_.back());
-    }
-    register_module("layers", list);
-    if (o.norm_position == "pre") final_norm_ = register_module("final_norm", make_norm(o.norm, o.d_model, o.batch_statistics == "all"));
-  }
-  at::Tensor forward(const at::Tensor& x, const at::Tensor& real) override {
-    at::Tensor h = x;
-    for (const auto& layer : layers_) h = layer->forward(h, real);
-    return final_norm_ ? final_norm_->forward(h, real) : h;
-  }
-  void reset_parameters(const Stream& init, const std::string& prefix) override { reset_children(*this, init, prefix); }
-  ParameterRole role(const std::string& name) const override { return role_in_children(*this, name); }
-
- private:
-  std::vector<std::shared_ptr<SsmBlock>> layers_;
-  std::shared_ptr<Norm> final_norm_;
 };
 
 }  // namespace
@@ -83,14 +60,16 @@ SsmLayer::SsmLayer(std::shared_ptr<StateSpace> ssm, double dropout) : dropout_(d
   output_ = register_module("output", std::make_shared<Linear>(width, 2 * width));
 }
 
-at::Tensor SsmLayer::mix(const at::Tensor& u, const at::Tensor& real) {
+at::Tensor SsmLayer::forward(const at::Tensor& u, const at::Tensor& real) {
   const at::Tensor visible = real.defined() ? u * real.unsqueeze(-1).to(u.scalar_type()) : u;
   const at::Tensor y = drop(torch::gelu(ssm_->forward(visible)), dropout_, is_training(), ssm_->shared().tie_dropout);
   return torch::glu(output_->forward(y), -1);
 }
 
 std::shared_ptr<Body> make_ssm_body(const SsmOptions& options, double dropout, const std::function<std::shared_ptr<StateSpace>()>& make) {
-  return std::make_shared<SsmBody>(options, dropout, make);
+  std::vector<std::shared_ptr<SequenceLayer>> blocks;
+  for (int64_t i = 0; i < options.n_layers; ++i) blocks.push_back(std::make_shared<SsmBlock>(options, make(), dropout));
+  return std::make_shared<BlockStack>(options, std::move(blocks));
 }
 
 Flops ssm_body_flops(const SsmOptions& o, int64_t length, double kernel_flops) {

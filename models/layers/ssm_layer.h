@@ -6,19 +6,14 @@
 #include <string_view>
 
 #include "models/layers/linear.h"
-#include "models/layers/residual.h"
+#include "models/layers/stack.h"
 
 namespace spt::models {
 
 /// What every architecture has that is a stack of state space layers. One struct, so that the options have one name, meaning and default.
-struct SsmOptions {
-  int64_t n_layers = 4;
-  int64_t d_model = 64;
+struct SsmOptions : StackOptions {
   bool bidirectional = true;
   int64_t l_max = 0;
-  std::string norm = "layer";
-  std::string norm_position = "pre";
-  std::string batch_statistics = "real";
   bool tie_dropout = false;
 
   int64_t directions() const { return bidirectional ? 2 : 1; }
@@ -31,11 +26,7 @@ struct SsmOptions {
     visit("d_model", self.d_model, OptionInfo{.effect = "width D, channels of the convolution", .min = 1});
     visit("bidirectional", self.bidirectional, OptionInfo{.effect = "a second kernel looks ahead"});
     visit("l_max", self.l_max, OptionInfo{.effect = "longest kernel; 0: as long as the input", .min = 0, .unit = "positions"});
-    visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer", "batch"}});
-    visit("norm_position", self.norm_position,
-          OptionInfo{.effect = "norm before (with a final norm) or after each layer", .choices = {"pre", "post"}});
-    visit("batch_statistics", self.batch_statistics,
-          OptionInfo{.effect = "positions that batch norm counts: real ones, or pads too as published", .choices = {"real", "all"}});
+    visit_norm(self, visit, {"layer", "batch"});
     visit("tie_dropout", self.tie_dropout, OptionInfo{.effect = "dropout draws once a feature of a row, for all its positions"});
   }
 };
@@ -87,10 +78,10 @@ class StateSpace : public Layer {
 /// Shapes: u (B, L, D), real (B, L) bool or undefined -> (B, L, D); W Linear(D, 2D). What stands at pads in y is not zeroed.
 /// Parameters: ssm.*, output.*
 /// Source: arXiv:2310.02980 (published code: src/models/sequence/ss/s4.py)
-class SsmLayer : public Layer {
+class SsmLayer : public SequenceLayer {
  public:
   SsmLayer(std::shared_ptr<StateSpace> ssm, double dropout);
-  at::Tensor mix(const at::Tensor& u, const at::Tensor& real);
+  at::Tensor forward(const at::Tensor& u, const at::Tensor& real) override;
   const std::shared_ptr<StateSpace>& state_space() const { return ssm_; }
 
  private:

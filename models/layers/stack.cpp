@@ -26,7 +26,7 @@ double gate_flops(int64_t d_model, bool half_gate) {
   return 2.0 * static_cast<double>(d_model * d_model) * (half_gate ? 1 : 2);
 }
 
-BlockStack::BlockStack(const StackOptions& options, std::vector<std::shared_ptr<StackBlock>> blocks) : blocks_(std::move(blocks)) {
+BlockStack::BlockStack(const StackOptions& options, std::vector<std::shared_ptr<SequenceLayer>> blocks) : blocks_(std::move(blocks)) {
   torch::nn::ModuleList list;
   for (const auto& block : blocks_) list->push_back(block);
   register_module("layers", list);

@@ -52,7 +52,7 @@ void diagonal_layer_case(Case& c) {
   // The published class ignores lengths.
   const at::Tensor lengths = c.has("input.lengths") ? c.input("lengths") : at::Tensor();
   const auto mix = [&](const at::Tensor& x) {
-    return layer.mix(x, c.profile() == "fair" ? models::real_positions(lengths, x.size(1)) : at::Tensor());
+    return layer.forward(x, c.profile() == "fair" ? models::real_positions(lengths, x.size(1)) : at::Tensor());
   };
   const at::Tensor x = c.input("x").requires_grad_(), y = mix(x);
   c.compare_output("y", y);

@@ -61,12 +61,12 @@ void state_space_layer_case(Case& c, const MakeStateSpace& make) {
     return c.has(name) ? models::real_positions(c.input(name.substr(6)), length) : at::Tensor();
   };
   at::Tensor x = c.input("x").requires_grad_();
-  at::Tensor y = layer.mix(x, real_of("input.lengths", x.size(1)));
+  at::Tensor y = layer.forward(x, real_of("input.lengths", x.size(1)));
   c.compare_output("y", y);
   compare_state(c, *layer.state_space(), "");
   if (c.has("input.x_then")) {
     x = c.input("x_then").requires_grad_();
-    y = layer.mix(x, real_of("input.lengths_then", x.size(1)));
+    y = layer.forward(x, real_of("input.lengths_then", x.size(1)));
     c.compare_output("y_then", y);
     compare_state(c, *layer.state_space(), "_then");
   }
