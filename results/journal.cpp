@@ -250,6 +250,10 @@ void decode_fields(const Json& json, T& record, const std::string& where) {
 }
 
 // --- events by name ---
+Json encode(const Event& event) {
+  return std::visit([](const auto& alternative) { return encode_fields(alternative); }, event);
+}
+
 template <size_t I = 0>
 Event decode_event(const std::string& name, const Json& json, const std::string& where) {
   if constexpr (I < std::variant_size_v<Event>) {
@@ -295,8 +299,10 @@ std::string read_from(const std::filesystem::path& file, uint64_t offset) {
 
 }  // namespace
 
+std::string format_fields(const Event& event) { return canonical(encode(event)); }
+
 std::string format_line(const JournalLine& line) {
-  const Json data = std::visit([](const auto& event) { return encode_fields(event); }, line.event);
+  const Json data = encode(line.event);
   return canonical(Json{{"stage", line.stage_key},
                         {"attempt", line.attempt},
                         {"sequence", line.sequence},

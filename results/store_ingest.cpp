@@ -98,15 +98,11 @@ void Ingest::event(const Place& place, const CheckpointEvent& e) {
 }
 
 void Ingest::event(const Place& place, const InitEvent& e) {
-  nlohmann::json groups = nlohmann::json::array();
-  for (const InitGroup& g : e.groups)
-    groups.push_back({{"role", g.role}, {"tensors", g.tensors}, {"values", g.values}, {"redrawn", g.redrawn}, {"mean", g.mean}, {"std", g.std}});
-  database_.query("UPDATE attempt SET init = ?2 WHERE id = ?1").run(place.attempt, canonical({{"init", e.init}, {"groups", std::move(groups)}}));
+  database_.query("UPDATE attempt SET init = ?2 WHERE id = ?1").run(place.attempt, format_fields(e));
 }
 
 void Ingest::event(const Place& place, const TransferEvent& e) {
-  const nlohmann::json lists = {{"copied", e.copied}, {"sliced", e.sliced}, {"redrawn", e.redrawn}, {"dropped", e.dropped}};
-  database_.query("UPDATE attempt SET transfer = ?2 WHERE id = ?1").run(place.attempt, canonical(lists));
+  database_.query("UPDATE attempt SET transfer = ?2 WHERE id = ?1").run(place.attempt, format_fields(e));
 }
 
 void Ingest::event(const Place& place, const ScoresEvent& e) {
