@@ -2,8 +2,6 @@
 
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
-#include "harness/base/log.h"
-#include "harness/base/safetensors.h"
 #include "tasks/formats/bidmc.h"
 #include "tasks/formats/cache_folder.h"
 
@@ -22,15 +20,6 @@ std::vector<float> float_column(const SafetensorsFile& file, const std::string& 
   return values;
 }
 
-std::string bidmc_content_hash(const SafetensorsFile& file) {
-  Sha256 hash;
-  for (const auto& [name, tensor] : file.tensors) {
-    hash.update(fmt::format("{} {}\n", name, tensor.bytes.size()));
-    hash.update(tensor.bytes);
-  }
-  return hash.hex();
-}
-
 SafetensorsFile bidmc_as_tensors(const BidmcRecordings& data) {
   SafetensorsFile file;
   std::vector<float> ids;
@@ -42,33 +31,22 @@ SafetensorsFile bidmc_as_tensors(const BidmcRecordings& data) {
     for (size_t k = 0; k < recording.targets.size(); ++k) file.tensors[fmt::format("{}target{}", prefix, k)] = float_column(recording.targets[k]);
   }
   file.tensors["id"] = float_column(ids);
-  file.metadata = {{"data_hash", data.data_hash}, {"content_sha256", bidmc_content_hash(file)}};
+  file.metadata = {{"data_hash", data.data_hash}};
   return file;
 }
 
-std::optional<BidmcRecordings> read_bidmc_cache(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  try {
-    const SafetensorsFile content = read_safetensors(file);
-    const auto stored = content.metadata.find("content_sha256"), data_hash = content.metadata.find("data_hash");
-    if (stored == content.metadata.end() || data_hash == content.metadata.end() || stored->second != bidmc_content_hash(content))
-      throw Error("'{}': its content is not what was written", file.string());
-    BidmcRecordings data;
-    data.data_hash = data_hash->second;
-    for (const float id : float_column(content, "id")) {
-      BidmcRecording& recording = data.recordings.emplace_back();
-      recording.id = static_cast<int64_t>(id);
-      const std::string prefix = fmt::format("{:04}.", recording.id);
-      recording.signal = float_column(content, prefix + "signal");
-      recording.seconds = float_column(content, prefix + "seconds");
-      for (size_t k = 0; k < recording.targets.size(); ++k) recording.targets[k] = float_column(content, fmt::format("{}target{}", prefix, k));
-    }
-    return data;
-  } catch (const Error& error) {
-    // A cache can always be made again; that it was damaged is worth a line in the log.
-    spdlog::warn("the cache is damaged and is made again: {}", error.what());
-    return std::nullopt;
+BidmcRecordings bidmc_from_tensors(const SafetensorsFile& content) {
+  BidmcRecordings data;
+  data.data_hash = content.metadata.at("data_hash");
+  for (const float id : float_column(content, "id")) {
+    BidmcRecording& recording = data.recordings.emplace_back();
+    recording.id = static_cast<int64_t>(id);
+    const std::string prefix = fmt::format("{:04}.", recording.id);
+    recording.signal = float_column(content, prefix + "signal");
+    recording.seconds = float_column(content, prefix + "seconds");
+    for (size_t k = 0; k < recording.targets.size(); ++k) recording.targets[k] = float_column(content, fmt::format("{}target{}", prefix, k));
   }
+  return data;
 }
 
 }  // namespace
@@ -78,14 +56,9 @@ BidmcRecordings load_bidmc(const std::filesystem::path& data_root) {
   if (!found) throw DataError("there are no BIDMC recordings below '{}'; {}", data_root.string(), how_to_get_bidmc(data_root));
   if (std::filesystem::is_directory(*found)) return read_bidmc(*found);
   const std::filesystem::path cache = data_root / "cache" / fmt::format("bidmc-{}.safetensors", sha256_file(*found).substr(0, 16));
-  if (auto data = read_bidmc_cache(cache)) return std::move(*data);
+  if (auto data = read_cache(cache, [&] { return bidmc_from_tensors(read_sealed(cache)); })) return std::move(*data);
   BidmcRecordings data = read_bidmc(*found);
-  try {
-    if (writable_cache(data_root)) write_safetensors(cache, bidmc_as_tensors(data));
-  } catch (const Error& error) {
-    // The cache only saves time: a data root that cannot be written is allowed.
-    spdlog::info("no cache of the recordings is kept: {}", error.what());
-  }
+  write_cache(data_root, cache, bidmc_as_tensors(data), "recordings");
   return data;
 }
 

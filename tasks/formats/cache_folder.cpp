@@ -3,6 +3,15 @@
 #include <unistd.h>
 
 namespace spt::formats {
+namespace {
+
+std::string tensors_hash(const SafetensorsFile& file) {
+  Sha256 hash;
+  hash_tensors(hash, file);
+  return hash.hex();
+}
+
+}  // namespace
 
 bool may_write(const std::filesystem::path& folder) {
   using std::filesystem::perms;
@@ -19,6 +28,30 @@ std::optional<std::filesystem::path> writable_cache(const std::filesystem::path&
     std::filesystem::create_directory(cache, problem);
   }
   return may_write(cache) ? std::optional(cache) : std::nullopt;
+}
+
+void hash_tensors(Sha256& hash, const SafetensorsFile& file) {
+  for (const auto& [name, tensor] : file.tensors) {
+    hash.update(fmt::format("{} {}\n", name, tensor.bytes.size()));
+    hash.update(tensor.bytes);
+  }
+}
+
+SafetensorsFile read_sealed(const std::filesystem::path& file) {
+  SafetensorsFile content = read_safetensors(file);
+  const auto stored = content.metadata.find("content_sha256");
+  if (stored == content.metadata.end() || !content.metadata.contains("data_hash") || stored->second != tensors_hash(content))
+    throw Error("'{}': its content is not what was written", file.string());
+  return content;
+}
+
+void write_cache(const std::filesystem::path& data_root, const std::filesystem::path& file, SafetensorsFile content, std::string_view what) {
+  content.metadata["content_sha256"] = tensors_hash(content);
+  try {
+    if (writable_cache(data_root)) write_safetensors(file, content);
+  } catch (const Error& error) {
+    spdlog::info("no cache of the {} is kept: {}", what, error.what());
+  }
 }
 
 }  // namespace spt::formats

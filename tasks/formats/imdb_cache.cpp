@@ -4,8 +4,6 @@
 
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
-#include "harness/base/log.h"
-#include "harness/base/safetensors.h"
 #include "tasks/formats/cache_folder.h"
 
 namespace spt::formats {
@@ -22,15 +20,6 @@ std::vector<int64_t> integers(const RawTensor& tensor) {
   std::vector<int64_t> values(tensor.bytes.size() / sizeof(int64_t));
   std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
   return values;
-}
-
-std::string content_hash(const SafetensorsFile& file) {
-  Sha256 hash;
-  for (const auto& [name, tensor] : file.tensors) {
-    hash.update(fmt::format("{} {}\n", name, tensor.bytes.size()));
-    hash.update(tensor.bytes);
-  }
-  return hash.hex();
 }
 
 void put_split(SafetensorsFile& file, const std::string& split, const std::vector<Review>& reviews) {
@@ -67,35 +56,12 @@ std::vector<Review> get_split(const SafetensorsFile& file, const std::string& sp
   return reviews;
 }
 
-std::optional<ImdbData> read_cache(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  try {
-    const SafetensorsFile content = read_safetensors(file);
-    const auto stored = content.metadata.find("content_sha256");
-    const auto data_hash = content.metadata.find("data_hash");
-    if (stored == content.metadata.end() || data_hash == content.metadata.end() || stored->second != content_hash(content)) {
-      throw Error("'{}': its content is not what was written", file.string());
-    }
-    return ImdbData{get_split(content, "train"), get_split(content, "test"), data_hash->second};
-  } catch (const Error& error) {
-    // A cache can always be made again; that it was damaged is worth a line in the log.
-    spdlog::warn("the cache is damaged and is made again: {}", error.what());
-    return std::nullopt;
-  }
-}
-
-void write_cache(const std::filesystem::path& data_root, const std::filesystem::path& file, const ImdbData& data) {
+SafetensorsFile reviews_as_tensors(const ImdbData& data) {
   SafetensorsFile content;
   put_split(content, "train", data.train);
   put_split(content, "test", data.test);
   content.metadata["data_hash"] = data.data_hash;
-  content.metadata["content_sha256"] = content_hash(content);
-  try {
-    if (writable_cache(data_root)) write_safetensors(file, content);
-  } catch (const Error& error) {
-    // The cache only saves time: a data root that cannot be written is allowed.
-    spdlog::info("no cache of the reviews is kept: {}", error.what());
-  }
+  return content;
 }
 
 }  // namespace
@@ -109,9 +75,13 @@ ImdbData load_imdb(const std::filesystem::path& data_root) {
   if (!found) throw DataError("there are no IMDb reviews below '{}'. {}", data_root.string(), how_to_get_imdb(data_root));
   if (std::filesystem::is_directory(*found)) return read_imdb_folder(*found);
   const std::filesystem::path cache = imdb_cache_file(data_root, sha256_file(*found));
-  if (auto data = read_cache(cache)) return std::move(*data);
+  const auto make = [&] {
+    const SafetensorsFile content = read_sealed(cache);
+    return ImdbData{get_split(content, "train"), get_split(content, "test"), content.metadata.at("data_hash")};
+  };
+  if (auto data = read_cache(cache, make)) return std::move(*data);
   ImdbData data = read_imdb_archive(*found);
-  write_cache(data_root, cache, data);
+  write_cache(data_root, cache, reviews_as_tensors(data), "reviews");
   return data;
 }
 

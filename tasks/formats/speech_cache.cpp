@@ -5,8 +5,6 @@
 
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
-#include "harness/base/log.h"
-#include "harness/base/safetensors.h"
 #include "tasks/formats/cache_folder.h"
 #include "tasks/formats/mapped_file.h"
 #include "tasks/formats/speech.h"
@@ -56,10 +54,7 @@ std::string field_of(const SafetensorsFile& file, const std::string& name) {
 /// Over all that facts are made of.
 std::string speech_index_hash(const SafetensorsFile& index) {
   Sha256 hash;
-  for (const auto& [name, column] : index.tensors) {
-    hash.update(fmt::format("{} {}\n", name, column.bytes.size()));
-    hash.update(column.bytes);
-  }
+  hash_tensors(hash, index);
   hash.update(field_of(index, "data_hash") + field_of(index, "samples_sha256"));
   return hash.hex();
 }
@@ -85,8 +80,8 @@ std::vector<SpeechClip> clips_of(const SafetensorsFile& file) {
 }
 
 std::optional<SpeechData> read_speech_cache(const SpeechCacheFiles& files, bool facts_only) {
-  if (!std::filesystem::exists(files.index) || !std::filesystem::exists(files.samples)) return std::nullopt;
-  try {
+  if (!std::filesystem::exists(files.samples)) return std::nullopt;
+  return read_cache(files.index, [&] {
     const SafetensorsFile index = read_safetensors(files.index);
     if (speech_index_hash(index) != field_of(index, "index_sha256")) throw Error("its content is not what was written");
     SpeechData data{clips_of(index), {}, nullptr, field_of(index, "data_hash")};
@@ -96,11 +91,7 @@ std::optional<SpeechData> read_speech_cache(const SpeechCacheFiles& files, bool 
     data.pcm = mapped->as<int16_t>();
     data.owner = mapped;
     return data;
-  } catch (const Error& error) {
-    // A cache can always be made again; that it was damaged is worth a line in the log.
-    spdlog::warn("the cache '{}' is damaged and is made again: {}", files.index.string(), error.what());
-    return std::nullopt;
-  }
+  });
 }
 
 /// Decodes into a file of its own, which takes its place when it is whole; the index comes last.
