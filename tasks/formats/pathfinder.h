@@ -53,6 +53,8 @@ struct PathfinderImage {
   std::vector<PathfinderDash> dashes;       ///< along each contour from its origin
 };
 
+inline constexpr int64_t kPathfinderStampChunk = 16;  ///< rows of stamps are whole chunks of so many bytes, which one instruction takes
+
 /// Draws Pathfinder images: two contours of dashes with a marker at an end of each or at both ends of one, and shorter distractors.
 ///
 /// Random: image i is a function of (options, seed, i) alone: stream "pathfinder/SIDE" of the seed, by i; its first draw is the label.
