@@ -9,6 +9,7 @@
 
 #include "harness/base/error.h"
 #include "tasks/formats/split.h"
+#include "tasks/split_sizes.h"
 #include "tasks/token_dataset.h"
 
 namespace spt::tasks {
@@ -125,14 +126,10 @@ void take_tables(BidmcWindows& all, const BidmcOptions& options, BidmcTarget tar
 }
 
 /// `there`: windows of train, validation and test. Errors: Error where a subset asks for more.
-TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const std::array<int64_t, 3>& there, const std::string& data_hash, const std::string& where) {
-  std::array<int64_t, 3> sizes = {options.train_examples, options.validation_examples, options.test_examples};
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    const char* split = split_name(static_cast<Split>(k));
-    if (there[k] == 0) throw DataError("{}: there are no {} windows", where, split);
-    if (sizes[k] > there[k]) throw Error("{}: {}_examples = {}, there are {} (0: all)", where, split, sizes[k], there[k]);
-    if (sizes[k] == 0) sizes[k] = there[k];
-  }
+TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const SplitSizes& there, const std::string& data_hash, const std::string& where) {
+  for (size_t k = 0; k < there.size(); ++k)
+    if (there[k] == 0) throw DataError("{}: there are no {} windows", where, split_name(static_cast<Split>(k)));
+  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, where);
   TaskFacts facts;
   facts.kind = "regression";
   facts.channels = formats::kBidmcChannels;
@@ -151,7 +148,7 @@ TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const std
   return facts;
 }
 
-std::array<int64_t, 3> bidmc_sizes(const formats::ThreeSplits& splits) {
+SplitSizes bidmc_sizes(const formats::ThreeSplits& splits) {
   return {static_cast<int64_t>(splits.train.size()), static_cast<int64_t>(splits.validation.size()), static_cast<int64_t>(splits.test.size())};
 }
 

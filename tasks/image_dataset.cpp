@@ -33,11 +33,6 @@ int64_t ImageDataset::member(int64_t index) const {
   return members_[index];
 }
 
-int64_t examples_asked(const char* option, int64_t asked, int64_t there, const std::string& where) {
-  if (asked > there) throw Error("{}: {} = {}, there are {} (0: all)", where, option, asked, there);
-  return asked == 0 ? there : asked;
-}
-
 std::vector<int64_t> stratified_members(const formats::ImageSource& images, const std::vector<int64_t>& members, int64_t n, int64_t split_seed) {
   if (n == static_cast<int64_t>(members.size())) return members;
   std::vector<uint8_t> labels;

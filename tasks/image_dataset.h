@@ -33,9 +33,6 @@ class ImageDataset : public Dataset {
   int64_t first_id_;
 };
 
-/// `asked` of the `there` examples that an option names; 0 asks for all. Errors: Error naming `where` and the option if there are fewer.
-int64_t examples_asked(const char* option, int64_t asked, int64_t there, const std::string& where);
-
 /// n of `members`, with the shares of the classes kept; the same for every seed of a job.
 std::vector<int64_t> stratified_members(const formats::ImageSource& images, const std::vector<int64_t>& members, int64_t n, int64_t split_seed);
 

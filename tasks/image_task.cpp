@@ -10,6 +10,7 @@
 
 #include "tasks/formats/split.h"
 #include "tasks/image_dataset.h"
+#include "tasks/split_sizes.h"
 
 namespace spt::tasks {
 namespace {
@@ -30,9 +31,11 @@ ImageSizes image_sizes(const ImageTaskOptions& options, const formats::ImageCoun
   ImageSizes sizes{};
   sizes.validation_split = std::min(kMostValidation, counts.train / 10);
   sizes.pool_of_train = counts.train - sizes.validation_split;
-  sizes.train = examples_asked("train_examples", options.train_examples, sizes.pool_of_train, where);
-  sizes.validation = examples_asked("validation_examples", options.validation_examples, sizes.validation_split, where);
-  sizes.test = examples_asked("test_examples", options.test_examples, counts.test, where);
+  const SplitSizes asked = {options.train_examples, options.validation_examples, options.test_examples};
+  const SplitSizes chosen = examples_asked(asked, {sizes.pool_of_train, sizes.validation_split, counts.test}, where);
+  sizes.train = chosen[0];
+  sizes.validation = chosen[1];
+  sizes.test = chosen[2];
   if (sizes.train == 0 || sizes.validation == 0 || sizes.test == 0)
     throw DataError("{}: {} train and {} test images are too few to split", where, counts.train, counts.test);
   return sizes;

@@ -7,6 +7,7 @@
 #include "tasks/formats/pathfinder_files.h"
 #include "tasks/formats/split.h"
 #include "tasks/image_dataset.h"
+#include "tasks/split_sizes.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
 
@@ -93,20 +94,20 @@ class PathfinderTask {
     return {1, set_.side, set_.side, {.pool = options.pool, .patch = options.patch}, formats::pathfinder_scaling(), where_};
   }
 
-  static std::array<int64_t, 3> split_sizes(int64_t n) {
+  static SplitSizes split_sizes(int64_t n) {
     const auto tenth = static_cast<int64_t>(0.1 * static_cast<double>(n));  // as the published code cuts
     return {n - 2 * tenth, tenth, tenth};
   }
 
   TaskFacts common_facts(const PathfinderTaskOptions& options, int64_t n) const {
-    const std::array<int64_t, 3> sizes = split_sizes(n);
+    const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, split_sizes(n), where_);
     const formats::ImageSteps s = steps(options);
     TaskFacts facts;
     facts.channels = s.width();
     facts.max_length = s.length();
-    facts.train_size = examples_asked("train_examples", options.train_examples, sizes[0], where_);
-    facts.validation_size = examples_asked("validation_examples", options.validation_examples, sizes[1], where_);
-    facts.test_size = examples_asked("test_examples", options.test_examples, sizes[2], where_);
+    facts.train_size = sizes[0];
+    facts.validation_size = sizes[1];
+    facts.test_size = sizes[2];
     if (facts.validation_size == 0) throw DataError("{}: {} images are too few to split", where_, n);
     facts.train_lengths = {{s.length(), facts.train_size}};
     facts.outputs = 2;

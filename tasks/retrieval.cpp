@@ -9,6 +9,7 @@
 #include "tasks/formats/split.h"
 #include "tasks/formats/tokenize.h"
 #include "tasks/pair_dataset.h"
+#include "tasks/split_sizes.h"
 #include "tasks/task.h"
 
 namespace spt::tasks {
@@ -60,17 +61,6 @@ formats::AanData load_retrieval(const RetrievalOptions& options, const std::file
   return data;
 }
 
-/// Sizes of train, validation and test, 0 resolved. Errors: Error where there are not so many pairs.
-std::array<int64_t, 3> retrieval_sizes(const RetrievalOptions& options, const formats::AanData& data) {
-  std::array<int64_t, 3> sizes = {options.train_examples, options.validation_examples, options.test_examples};
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    const auto there = static_cast<int64_t>(data.pairs[k].size());
-    if (sizes[k] > there) throw Error("task retrieval: {}_examples = {}, there are {} (0: all)", split_name(kPairSplits[k]), sizes[k], there);
-    if (sizes[k] == 0) sizes[k] = there;
-  }
-  return sizes;
-}
-
 /// Texts as ids, and the facts that follow.
 struct EncodedPairs {
   std::shared_ptr<const TokenRows> texts;
@@ -114,7 +104,9 @@ EncodedPairs encode_pairs(const RetrievalOptions& options, const formats::AanDat
     encoded.pairs[k] = std::move(pairs);
   }
   TaskFacts& facts = encoded.facts;
-  const std::array<int64_t, 3> sizes = retrieval_sizes(options, data);
+  SplitSizes there{};
+  for (size_t k = 0; k < there.size(); ++k) there[k] = static_cast<int64_t>(data.pairs[k].size());
+  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task retrieval");
   facts.vocabulary = ids.size();
   facts.max_length = options.max_length;
   facts.train_lengths.assign(lengths.begin(), lengths.end());

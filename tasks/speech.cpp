@@ -8,6 +8,7 @@
 
 #include "harness/base/error.h"
 #include "tasks/formats/split.h"
+#include "tasks/split_sizes.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
 
@@ -67,6 +68,8 @@ SpeechOptions read_speech_options(const OptionMap& given) {
 struct ChosenClips {
   std::array<std::vector<const SpeechClip*>, 3> clips;  // train, validation, test
   std::array<std::vector<uint8_t>, 3> labels;
+
+  SplitSizes sizes() const { return {static_cast<int64_t>(clips[0].size()), static_cast<int64_t>(clips[1].size()), static_cast<int64_t>(clips[2].size())}; }
 };
 
 ChosenClips chosen_clips(const SpeechOptions& options, const SpeechData& data) {
@@ -98,14 +101,10 @@ SpeechData load_speech_task(const SpeechOptions& options, const std::filesystem:
 }
 
 /// `there`: clips of the chosen words. Errors: Error where there are not so many.
-TaskFacts speech_facts(const SpeechOptions& options, const std::array<int64_t, 3>& there, const std::string& data_hash) {
-  std::array<int64_t, 3> sizes = {options.train_examples, options.validation_examples, options.test_examples};
-  for (size_t k = 0; k < sizes.size(); ++k) {
-    const char* split = split_name(static_cast<Split>(k));
-    if (there[k] == 0) throw DataError("task speech: there are no {} clips of these words", split);
-    if (sizes[k] > there[k]) throw Error("task speech: {}_examples = {}, there are {} (0: all)", split, sizes[k], there[k]);
-    if (sizes[k] == 0) sizes[k] = there[k];
-  }
+TaskFacts speech_facts(const SpeechOptions& options, const SplitSizes& there, const std::string& data_hash) {
+  for (size_t k = 0; k < there.size(); ++k)
+    if (there[k] == 0) throw DataError("task speech: there are no {} clips of these words", split_name(static_cast<Split>(k)));
+  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task speech");
   TaskFacts facts;
   facts.channels = 1;
   facts.max_length = (formats::kSpeechSamples + options.resolution - 1) / options.resolution;
@@ -130,9 +129,7 @@ TaskFacts facts_of_speech(const OptionMap& given, const std::filesystem::path& d
     return speech_facts(options, release.clips, release.sha256);
   const SpeechData data = load_speech_task(options, data_root, true);
   const ChosenClips chosen = chosen_clips(options, data);
-  std::array<int64_t, 3> there{};
-  for (size_t k = 0; k < there.size(); ++k) there[k] = static_cast<int64_t>(chosen.clips[k].size());
-  return speech_facts(options, there, data.data_hash);
+  return speech_facts(options, chosen.sizes(), data.data_hash);
 }
 
 /// Some clips as sequences of (L, 1).
@@ -200,8 +197,7 @@ OpenedTask open_speech(const OptionMap& given, const std::filesystem::path& data
   auto shared = std::make_shared<SpeechDataset::Shared>();
   shared->data = load_speech_task(options, data_root, false);
   shared->chosen = chosen_clips(options, shared->data);
-  std::array<int64_t, 3> there{};
-  for (size_t k = 0; k < there.size(); ++k) there[k] = static_cast<int64_t>(shared->chosen.clips[k].size());
+  const SplitSizes there = shared->chosen.sizes();
   OpenedTask opened;
   opened.facts = speech_facts(options, there, shared->data.data_hash);
   std::vector<std::span<const int16_t>> train;
