@@ -49,21 +49,6 @@ void read_state_rates(const Case& c, const nlohmann::json& body, OptimizerRules&
   rules.lr_dt = rules.lr_a = rules.lr_b = rules.lr_real = rules.lr_imag = rules.lr_w = rate;
 }
 
-bool is_state_with_rate(models::ParameterRole role) {
-  using models::ParameterRole;
-  switch (role) {
-    case ParameterRole::kStateA:
-    case ParameterRole::kStateB:
-    case ParameterRole::kStateDt:
-    case ParameterRole::kStateReal:
-    case ParameterRole::kStateImag:
-    case ParameterRole::kStateW:
-      return true;
-    default:
-      return false;
-  }
-}
-
 at::Tensor case_loss(const Case& c, const std::string& name, const at::Tensor& output, const at::Tensor& target) {
   if (name == "cross_entropy") return protocols::published::cross_entropy(output, target);
   if (name == "masked_mae") return protocols::published::masked_mae(output, target);
@@ -120,7 +105,7 @@ std::vector<std::string> freeze_at_rate_zero(models::Model& model, const Optimiz
   std::vector<std::string> frozen;
   if (rules.lr == 0) return frozen;  // nothing is learnt, so no zero is the state space's own
   for (const protocols::TrainedTensor& trained : protocols::trained_tensors(model, rules)) {
-    if (!is_state_with_rate(trained.role) || trained.rule.lr != 0) continue;
+    if (trained.rule.lr != 0) continue;
     at::Tensor(trained.tensor).requires_grad_(false);
     frozen.push_back(trained.name);
   }
