@@ -1,8 +1,6 @@
 #include "harness/worker/runner.h"
 
 #include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,71 +8,17 @@
 
 #include "harness/base/file.h"
 #include "harness/base/json.h"
-#include "harness/catalog.h"
 #include "harness/worker/checkpoint.h"
-#include "harness/worker/describe.h"
-#include "harness/worker/probe.h"
-#include "harness/worker/process.h"
 #include "results/journal.h"
 #include "tests/worker/doubles.h"
+#include "tests/worker/stage_folder.h"
 
 namespace spt::worker {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Folder;
 using results::DoneEvent, results::EvaluationEvent, results::FailedEvent, results::StartEvent;
-
-/// Folders of the stages of one job below a fresh one.
-class Folder {
- public:
-  explicit Folder(const std::string& name) : root_(fs::path(testing::TempDir()) / fmt::format("spt-runner-{}-{}", name, ::getpid())) {
-    fs::remove_all(root_);
-    fs::create_directories(root_);
-    set_stop_requested(false);
-    spdlog::set_level(spdlog::level::off);
-  }
-  ~Folder() { fs::remove_all(root_); }
-
-  fs::path stage(int64_t index) const { return root_ / fmt::format("stage{}", index); }
-
-  bool run(const JobSpec& job, int64_t index, const std::function<void(RunRequest&)>& change = {}) {
-    RunRequest request;
-    request.job = job;
-    request.stage = index;
-    request.stage_key = stage_key(job, static_cast<size_t>(index));
-    request.attempt = ++attempt_;
-    request.parent_dir = index > 0 ? fmt::format("../stage{}", index - 1) : "";
-    request.checkpoint_s = 1000;
-    request.heartbeat_s = 1000;
-    if (change) change(request);
-    fs::create_directories(stage(index));
-    write_file_atomically(stage(index) / "request.json", canonical(to_json(request)));
-    return run_stage(stage(index), test::tiny_registry());
-  }
-
-  std::vector<results::JournalLine> lines(int64_t index) const {
-    const results::JournalTail tail = results::read_journal(stage(index) / "journal.jsonl", 0);
-    EXPECT_TRUE(tail.problems.empty());
-    return tail.lines;
-  }
-  template <class E>
-  std::vector<E> events(int64_t index) const {
-    std::vector<E> found;
-    for (const results::JournalLine& line : lines(index))
-      if (const E* event = std::get_if<E>(&line.event)) found.push_back(*event);
-    return found;
-  }
-  DoneEvent done(int64_t index) const {
-    const auto all = events<DoneEvent>(index);
-    EXPECT_EQ(all.size(), 1u);
-    return all.empty() ? DoneEvent{} : all.back();
-  }
-  std::string best_bytes(int64_t index) const { return read_file(stage(index) / "best.safetensors"); }
-
- private:
-  const fs::path root_;
-  int64_t attempt_ = 0;
-};
 
 double value_of(const std::vector<results::Metric>& metrics, const std::string& split, const std::string& name) {
   for (const results::Metric& metric : metrics)
@@ -372,66 +316,6 @@ TEST(Runner, ARequestThatCannotBeReadIsAnError) {
   EXPECT_THROW(run_stage(folder.stage(0), test::tiny_registry()), Error);
   write_file_atomically(folder.stage(0) / "request.json", "{\"job\": 1}");
   EXPECT_THROW(run_stage(folder.stage(0), test::tiny_registry()), Error);
-}
-
-TEST(Describe, CatalogRoundTripsAndNamesWhatIsRegistered) {
-  const Catalog catalog = make_catalog();
-  const Catalog back = catalog_from_json(parse_json(canonical(to_json(catalog)), "catalog"), "catalog");
-  ASSERT_EQ(back.protocols.size(), 3u);
-  EXPECT_EQ(back.protocols[2].stages[0].options, (std::vector<std::pair<std::string, std::string>>{{"ratio", "ratio"}}));
-  EXPECT_EQ(back.objectives.size(), 3u);
-  EXPECT_EQ(back.recipes, catalog.recipes);
-  EXPECT_EQ(back.recipes.size(), back.architectures.size());
-  EXPECT_EQ(back.build_id, catalog.build_id);
-}
-
-TEST(Describe, CountsMatchWhatARunReports) {
-  Folder folder("describe");
-  const JobSpec job = test::tiny_job("classification");
-  ASSERT_TRUE(folder.run(job, 0));
-  DescribeQuery query;
-  query.tasks = {{job.task.name, job.task.options}, {"tiny-nothing", {}}};
-  query.models = {{job.architecture, job.task, job.stages[0].objective, job.stages[0].train},
-                  {job.architecture, job.task, {.name = "causal", .version = 1, .options = {}}, job.stages[0].train}};
-  const DescribeAnswer answer = describe(query, test::tiny_registry());
-  ASSERT_EQ(answer.tasks.size(), 2u);
-  EXPECT_EQ(answer.tasks[0].error, "");
-  EXPECT_EQ(answer.tasks[0].metric, "accuracy");
-  EXPECT_EQ(answer.tasks[0].train_size, 40);
-  EXPECT_NE(answer.tasks[1].error, "");
-  ASSERT_EQ(answer.models.size(), 2u);
-  EXPECT_EQ(answer.models[0].error, "");
-  EXPECT_EQ(answer.models[0].parameters, folder.events<StartEvent>(0)[0].parameters);
-  EXPECT_EQ(answer.models[0].parameters_body, folder.events<StartEvent>(0)[0].parameters_body);
-  EXPECT_NEAR(answer.models[0].flops_per_step * 23 / folder.done(0).flops, 1, 0.05);
-  EXPECT_NEAR(answer.models[0].tokens_per_step * 23 / static_cast<double>(folder.done(0).tokens), 1, 0.05);
-  ASSERT_EQ(answer.models[0].groups.size(), 5u);
-  EXPECT_EQ(answer.models[0].groups[0].tensor, "encoder.weight");
-  EXPECT_EQ(answer.models[0].groups[0].role, "embedding");
-  EXPECT_EQ(answer.models[0].groups[0].weight_decay, 0);
-  EXPECT_NE(answer.models[1].error.find("causal"), std::string::npos);
-}
-
-TEST(Probe, TimesEveryStageAndStoresNothing) {
-  ProbeQuery query;
-  query.jobs = {test::tiny_job("classification", "masked"), test::tiny_job("pairs")};
-  query.jobs[1].data_hash = "other";
-  const auto answers = probe(query, test::tiny_registry());
-  ASSERT_EQ(answers.size(), 2u);
-  ASSERT_EQ(answers[0].size(), 2u);
-  for (const ProbeAnswer& stage : answers[0]) {
-    EXPECT_EQ(stage.error, "");
-    EXPECT_GT(stage.step_s, 0);
-    EXPECT_GT(stage.evaluate_example_s, 0);
-    EXPECT_GT(stage.startup_s, 0);
-  }
-  EXPECT_NE(answers[1][0].error, "");
-}
-
-TEST(Process, KnowsItsAgeAndItsPeak) {
-  EXPECT_GT(process_age_s(), 0);
-  EXPECT_LT(process_age_s(), 3600);
-  EXPECT_GT(peak_memory(at::kCPU), 10 << 20);
 }
 
 }  // namespace
