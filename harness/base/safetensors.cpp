@@ -1,7 +1,9 @@
 #include "harness/base/safetensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "harness/base/error.h"
 #include "harness/base/file.h"
@@ -12,7 +14,9 @@ namespace {
 
 constexpr size_t kMaxHeader = 100'000'000;  // the format's own limit
 
-RawTensor read_tensor(const nlohmann::json& entry, std::string_view data, const std::string& where) {
+using ByteRange = std::pair<uint64_t, uint64_t>;
+
+RawTensor read_tensor(const nlohmann::json& entry, std::string_view data, const std::string& where, std::vector<ByteRange>& ranges) {
   JsonReader reader(entry, where);
   RawTensor tensor;
   tensor.dtype = reader.get<std::string>("dtype");
@@ -20,23 +24,35 @@ RawTensor read_tensor(const nlohmann::json& entry, std::string_view data, const 
   const auto range = reader.get<std::vector<uint64_t>>("data_offsets");
   reader.finish();
   if (range.size() != 2 || range[0] > range[1] || range[1] > data.size()) throw Error("{}: data_offsets lie outside the file ({} bytes of data)", where, data.size());
-  uint64_t size = static_cast<uint64_t>(dtype_size(tensor.dtype));
+  uint64_t size = static_cast<uint64_t>(dtype_size(tensor.dtype, where));
   for (const int64_t n : tensor.shape) {
     if (n < 0 || (n > 0 && size > std::numeric_limits<int64_t>::max() / static_cast<uint64_t>(n))) throw Error("{}: impossible shape", where);
     size *= static_cast<uint64_t>(n);
   }
   if (size != range[1] - range[0]) throw Error("{}: the shape needs {} bytes, the file holds {}", where, size, range[1] - range[0]);
   tensor.bytes = data.substr(range[0], size);
+  if (size > 0) ranges.emplace_back(range[0], range[1]);
   return tensor;
+}
+
+/// Every byte of the data belongs to one tensor.
+void check_cover(std::vector<ByteRange> ranges, uint64_t bytes, std::string_view where) {
+  std::sort(ranges.begin(), ranges.end());
+  uint64_t covered = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin != covered) throw Error("{}: at byte {} of the data the tensors {}", where, std::min(begin, covered), begin < covered ? "overlap" : "leave a gap");
+    covered = end;
+  }
+  if (covered != bytes) throw Error("{}: {} bytes of data, but the tensors take {}", where, bytes, covered);
 }
 
 }  // namespace
 
-int64_t dtype_size(const std::string& dtype) {
+int64_t dtype_size(const std::string& dtype, std::string_view where) {
   static const std::map<std::string, int64_t> kSizes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
                                                         {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U8", 1},   {"BOOL", 1}};
   const auto found = kSizes.find(dtype);
-  if (found == kSizes.end()) throw Error("safetensors: unknown dtype '{}'", dtype);
+  if (found == kSizes.end()) throw Error("{}: unknown dtype '{}'", where, dtype);
   return found->second;
 }
 
@@ -49,20 +65,19 @@ SafetensorsFile parse_safetensors(std::string_view bytes, std::string_view where
   if (!header.is_object()) throw Error("{}: header is not an object", where);
   const std::string_view data = bytes.substr(8 + header_size);
   SafetensorsFile content;
-  size_t total = 0;
+  std::vector<ByteRange> ranges;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {
+      if (!entry.is_object()) throw Error("{}: __metadata__ is not an object", where);
       for (const auto& [key, value] : entry.items()) {
         if (!value.is_string()) throw Error("{}: metadata '{}' is not a string", where, key);
         content.metadata[key] = value.get<std::string>();
       }
       continue;
     }
-    RawTensor tensor = read_tensor(entry, data, fmt::format("{}: tensor '{}'", where, name));
-    total += tensor.bytes.size();
-    content.tensors.emplace(name, std::move(tensor));
+    content.tensors.emplace(name, read_tensor(entry, data, fmt::format("{}: tensor '{}'", where, name), ranges));
   }
-  if (total != data.size()) throw Error("{}: {} bytes of data, but the tensors take {}", where, data.size(), total);
+  check_cover(std::move(ranges), data.size(), where);
   return content;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace spt {
@@ -21,8 +22,8 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// Bytes of one element. Errors: Error for a dtype that the format does not have.
-int64_t dtype_size(const std::string& dtype);
+/// Bytes of one element. Errors: Error naming `where` for a dtype that the format does not have.
+int64_t dtype_size(const std::string& dtype, std::string_view where);
 
 /// Errors: Error naming the file for anything that is not a whole, consistent file (truncated, overlapping, shape and size at odds).
 SafetensorsFile read_safetensors(const std::filesystem::path& file);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "tasks/formats/cache_content.h"
+
 namespace spt::formats {
 namespace {
 
@@ -35,6 +37,18 @@ void hash_tensors(Sha256& hash, const SafetensorsFile& file) {
     hash.update(fmt::format("{} {}\n", name, tensor.bytes.size()));
     hash.update(tensor.bytes);
   }
+}
+
+const std::string& cache_bytes(const SafetensorsFile& file, const std::string& name, const std::string& dtype) {
+  const auto found = file.tensors.find(name);
+  if (found == file.tensors.end() || found->second.dtype != dtype) throw Error("the cache has no column '{}' of type {}", name, dtype);
+  return found->second.bytes;
+}
+
+const std::string& cache_field(const SafetensorsFile& file, const std::string& name) {
+  const auto found = file.metadata.find(name);
+  if (found == file.metadata.end()) throw Error("the cache does not say its '{}'", name);
+  return found->second;
 }
 
 SafetensorsFile read_sealed(const std::filesystem::path& file) {

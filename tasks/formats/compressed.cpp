@@ -4,10 +4,14 @@
 #include <archive_entry.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "harness/base/error.h"
 #include "harness/base/file.h"
+#include "harness/base/hash.h"
+#include "tasks/formats/cache_folder.h"
+#include "tasks/formats/mapped_file.h"
 
 namespace spt::formats {
 namespace {
@@ -102,6 +106,31 @@ std::string read_unpacked(const std::filesystem::path& file, int64_t max_bytes) 
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file));
   if (bytes > max_bytes) throw DataError("'{}': {} bytes, more than the {} that its format allows", file.string(), bytes, max_bytes);
   return read_file(file);
+}
+
+UnpackedFile load_unpacked(const std::filesystem::path& data_root, const std::filesystem::path& file, int64_t max_bytes) {
+  constexpr size_t kDigits = 64;  // the cache begins with the SHA-256 of what follows
+  const auto with_hash = [](std::string content) {
+    std::string digest = sha256(content);
+    return UnpackedFile{std::move(content), std::move(digest)};
+  };
+  const std::string extension = file.extension().string();
+  if (extension != ".gz" && extension != ".xz") return with_hash(read_unpacked(file, max_bytes));
+  const std::filesystem::path cache = data_root / "cache" / fmt::format("unpacked-{}.bin", sha256_file(file).substr(0, 16));
+  const auto kept = read_cache(cache, [&] {
+    const MappedFile mapped(cache);
+    UnpackedFile unpacked = with_hash(std::string(mapped.bytes().substr(std::min(kDigits, mapped.bytes().size()))));
+    if (mapped.bytes().substr(0, kDigits) != unpacked.sha256) throw Error("its content is not what was written");
+    return unpacked;
+  });
+  if (kept) return std::move(*kept);
+  UnpackedFile unpacked = with_hash(read_unpacked(file, max_bytes));
+  try {
+    if (writable_cache(data_root)) write_file_atomically(cache, unpacked.sha256 + unpacked.content);
+  } catch (const Error& error) {  // a cache only saves time
+    spdlog::info("the unpacked content of '{}' is not kept: {}", file.string(), error.what());
+  }
+  return unpacked;
 }
 
 std::optional<std::filesystem::path> find_packed(const std::filesystem::path& folder, const std::string& name) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "harness/base/error.h"
-#include "harness/base/hash.h"
 #include "tasks/formats/cifar.h"
 #include "tasks/formats/compressed.h"
 #include "tasks/formats/idx.h"
@@ -30,8 +29,7 @@ class DataFolder {
   std::string read(const std::string& name) {
     const auto file = find_packed(folder_, name);
     SPT_CHECK(file, "'{}' is missing", name);
-    std::string content = read_unpacked(*file, kMaxPartialFileBytes);
-    const std::string hash = sha256(content);
+    auto [content, hash] = load_unpacked(data_root_, *file, kMaxPartialFileBytes);
     const auto official = std::find_if(manifest_.files.begin(), manifest_.files.end(), [&](const OfficialFile& f) { return f.name == name; });
     SPT_CHECK(official != manifest_.files.end(), "'{}' is not in the manifest of {}", name, manifest_.task);
     if (!partial_ && hash != official->sha256)

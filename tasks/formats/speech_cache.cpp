@@ -1,10 +1,10 @@
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
+#include "tasks/formats/cache_content.h"
 #include "tasks/formats/cache_folder.h"
 #include "tasks/formats/mapped_file.h"
 #include "tasks/formats/speech.h"
@@ -13,9 +13,9 @@
 namespace spt::formats {
 namespace {
 
-RawTensor speech_column(const std::vector<SpeechClip>& clips, int64_t SpeechClip::* field) {
-  RawTensor column{"I64", {static_cast<int64_t>(clips.size())}, {}};
-  for (const SpeechClip& clip : clips) column.bytes.append(reinterpret_cast<const char*>(&(clip.*field)), sizeof(int64_t));
+std::vector<int64_t> speech_column(const std::vector<SpeechClip>& clips, int64_t SpeechClip::* field) {
+  std::vector<int64_t> column;
+  for (const SpeechClip& clip : clips) column.push_back(clip.*field);
   return column;
 }
 
@@ -45,49 +45,25 @@ SpeechCacheFiles speech_cache_files(const std::filesystem::path& data_root, cons
   return {data_root / "cache" / (name + ".safetensors"), data_root / "cache" / (name + ".pcm")};
 }
 
-std::string field_of(const SafetensorsFile& file, const std::string& name) {
-  const auto found = file.metadata.find(name);
-  if (found == file.metadata.end()) throw Error("the index has no '{}'", name);
-  return found->second;
-}
-
 /// Over all that facts are made of.
 std::string speech_index_hash(const SafetensorsFile& index) {
   Sha256 hash;
   hash_tensors(hash, index);
-  hash.update(field_of(index, "data_hash") + field_of(index, "samples_sha256"));
+  hash.update(cache_field(index, "data_hash") + cache_field(index, "samples_sha256"));
   return hash.hex();
-}
-
-std::vector<SpeechClip> clips_of(const SafetensorsFile& file) {
-  const std::string& names = file.tensors.at("name").bytes;
-  std::vector<SpeechClip> clips;
-  for (size_t at = 0; at < names.size();) {
-    const size_t end = std::min(names.find('\n', at), names.size());
-    clips.push_back({.name = names.substr(at, end - at)});
-    at = end + 1;
-  }
-  const auto read = [&](const char* name, int64_t SpeechClip::* field) {
-    const std::string& bytes = file.tensors.at(name).bytes;
-    if (bytes.size() != clips.size() * sizeof(int64_t)) throw Error("its column '{}' has another length", name);
-    for (size_t i = 0; i < clips.size(); ++i) std::memcpy(&(clips[i].*field), bytes.data() + i * sizeof(int64_t), sizeof(int64_t));
-  };
-  read("word", &SpeechClip::word);
-  read("split", &SpeechClip::split);
-  read("samples", &SpeechClip::samples);
-  read("row", &SpeechClip::row);
-  return clips;
 }
 
 std::optional<SpeechData> read_speech_cache(const SpeechCacheFiles& files, bool facts_only) {
   if (!std::filesystem::exists(files.samples)) return std::nullopt;
   return read_cache(files.index, [&] {
     const SafetensorsFile index = read_safetensors(files.index);
-    if (speech_index_hash(index) != field_of(index, "index_sha256")) throw Error("its content is not what was written");
-    SpeechData data{clips_of(index), {}, nullptr, field_of(index, "data_hash")};
+    if (speech_index_hash(index) != cache_field(index, "index_sha256")) throw Error("its content is not what was written");
+    SpeechData data{speech_clips_from_cache(index), {}, nullptr, cache_field(index, "data_hash")};
     if (facts_only) return data;
     const auto mapped = std::make_shared<const MappedFile>(files.samples);
-    if (sha256(mapped->bytes()) != field_of(index, "samples_sha256")) throw Error("'{}': its content is not what was written", files.samples.string());
+    if (sha256(mapped->bytes()) != cache_field(index, "samples_sha256")) throw Error("'{}': its content is not what was written", files.samples.string());
+    if (mapped->bytes().size() != data.clips.size() * kSpeechSamples * sizeof(int16_t))
+      throw Error("'{}': {} bytes for {} clips", files.samples.string(), mapped->bytes().size(), data.clips.size());
     data.pcm = mapped->as<int16_t>();
     data.owner = mapped;
     return data;
@@ -114,15 +90,7 @@ void write_speech_cache(const SpeechCacheFiles& files, const std::filesystem::pa
   });
   output.close();
   if (!output) throw Error("cannot write '{}': is the disk full?", temporary.string());
-  SafetensorsFile content;
-  std::string names;
-  for (const SpeechClip& clip : index.clips) names += clip.name + "\n";
-  const auto bytes = static_cast<int64_t>(names.size());
-  content.tensors["name"] = {"U8", {bytes}, std::move(names)};
-  content.tensors["word"] = speech_column(index.clips, &SpeechClip::word);
-  content.tensors["split"] = speech_column(index.clips, &SpeechClip::split);
-  content.tensors["samples"] = speech_column(index.clips, &SpeechClip::samples);
-  content.tensors["row"] = speech_column(index.clips, &SpeechClip::row);
+  SafetensorsFile content = speech_clips_as_cache(index.clips);
   content.metadata = {{"data_hash", index.data_hash}, {"samples_sha256", hash.hex()}};
   content.metadata["index_sha256"] = speech_index_hash(content);
   std::filesystem::rename(temporary, files.samples);
@@ -130,6 +98,40 @@ void write_speech_cache(const SpeechCacheFiles& files, const std::filesystem::pa
 }
 
 }  // namespace
+
+SafetensorsFile speech_clips_as_cache(const std::vector<SpeechClip>& clips) {
+  SafetensorsFile content;
+  std::string names;
+  for (const SpeechClip& clip : clips) names += clip.name + "\n";
+  content.tensors["name"] = cache_column(std::move(names));
+  content.tensors["word"] = cache_column(speech_column(clips, &SpeechClip::word));
+  content.tensors["split"] = cache_column(speech_column(clips, &SpeechClip::split));
+  content.tensors["samples"] = cache_column(speech_column(clips, &SpeechClip::samples));
+  content.tensors["row"] = cache_column(speech_column(clips, &SpeechClip::row));
+  return content;
+}
+
+std::vector<SpeechClip> speech_clips_from_cache(const SafetensorsFile& file) {
+  const std::string& names = cache_bytes(file, "name", "U8");
+  std::vector<SpeechClip> clips;
+  for (size_t at = 0; at < names.size();) {
+    const size_t end = std::min(names.find('\n', at), names.size());
+    clips.push_back({.name = names.substr(at, end - at)});
+    at = end + 1;
+  }
+  const auto read = [&](const char* name, int64_t SpeechClip::* field, int64_t below) {
+    const auto values = cache_values<int64_t>(file, name, clips.size());
+    for (size_t i = 0; i < clips.size(); ++i) {
+      if (values[i] < 0 || values[i] >= below) throw Error("the cache's clip {} has {} = {}", i, name, values[i]);
+      clips[i].*field = values[i];
+    }
+  };
+  read("word", &SpeechClip::word, static_cast<int64_t>(kSpeechWords.size()));
+  read("split", &SpeechClip::split, 3);
+  read("samples", &SpeechClip::samples, kSpeechSamples + 1);
+  read("row", &SpeechClip::row, static_cast<int64_t>(clips.size()));
+  return clips;
+}
 
 SpeechData load_speech(const std::filesystem::path& data_root, std::string_view release, bool facts_only) {
   const auto place = find_speech(data_root, release);

@@ -21,7 +21,7 @@ struct WavBytes {
   static sf_count_t seek(sf_count_t offset, int whence, void* self) {
     auto* file = static_cast<WavBytes*>(self);
     const sf_count_t base = whence == SEEK_SET ? 0 : whence == SEEK_CUR ? file->at : length(self);
-    return file->at = std::clamp<sf_count_t>(base + offset, 0, length(self));
+    return file->at = std::clamp<sf_count_t>(offset, -base, length(self) - base) + base;  // a sum of both could overflow
   }
   static sf_count_t read(void* target, sf_count_t count, void* self) {
     auto* file = static_cast<WavBytes*>(self);

@@ -47,6 +47,30 @@ TEST(FashionData, PartialTakesOtherFilesAndHashesThem) {
   EXPECT_NE(data.data_hash, official_hash(manifest("fashion")));
 }
 
+TEST(FashionData, WhatWasUnpackedIsKeptAndADamagedCopyMadeAgain) {
+  const TemporaryFolder root;
+  write_small_fashion(root);
+  const std::string hash = load_fashion(root.path, true).data_hash;
+  std::vector<std::filesystem::path> kept;
+  for (const auto& entry : std::filesystem::directory_iterator(root.path / "cache")) kept.push_back(entry.path());
+  ASSERT_EQ(kept.size(), 1u);  // of the one packed file
+  const std::string good = read_file(kept[0]);
+  for (const std::string& damaged : {std::string(), good.substr(0, 70), good + "x", std::string(good.size(), '0')}) {
+    write_file_atomically(kept[0], damaged);
+    EXPECT_EQ(load_fashion(root.path, true).data_hash, hash);
+    EXPECT_EQ(read_file(kept[0]), good);
+  }
+}
+
+TEST(FashionData, NothingIsKeptWhereTheFolderIsMarkedReadOnly) {
+  const TemporaryFolder root;
+  write_small_fashion(root);
+  std::filesystem::permissions(root.path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  load_fashion(root.path, true);
+  EXPECT_FALSE(std::filesystem::exists(root.path / "cache"));
+  std::filesystem::permissions(root.path, std::filesystem::perms::owner_all);
+}
+
 TEST(FashionData, OtherFilesAreRefusedUnlessPartial) {
   const TemporaryFolder root;
   write_small_fashion(root);
