@@ -5,6 +5,7 @@
 
 #include "harness/base/json.h"
 #include "results/blob.h"
+#include "results/journal.h"
 #include "results/store_impl.h"
 
 namespace spt::results {
