@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/base/error.h"
+#include "models/kernels/ring_convolution_cpu.h"
 
 namespace spt::models {
 namespace {
@@ -26,24 +27,37 @@ class RingConvolution : public torch::autograd::Function<RingConvolution> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& u, const at::Tensor& ring) {
     const int64_t n = ring.size(-1);
-    const at::Tensor u_f = feature_spectrum(u, n), ring_f = at::fft_rfft(ring, n);
-    context->save_for_backward({u_f, ring_f});
+    const at::Tensor ring_f = at::fft_rfft(ring, n);
     context->saved_data["n"] = n;
+    if (in_blocks(u)) {
+      RingConvolutionCpu out = ring_convolution_cpu(u.contiguous(), ring_f, n);
+      out.spectra.push_back(ring_f);
+      context->save_for_backward(std::move(out.spectra));
+      return out.y;
+    }
+    const at::Tensor u_f = feature_spectrum(u, n);
+    context->save_for_backward({u_f, ring_f});
     return from_spectrum(u_f * ring_f, n, u.size(1));
   }
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
-    const auto saved = context->get_saved_variables();
-    const at::Tensor &u_f = saved[0], &ring_f = saved[1];
+    auto spectra = context->get_saved_variables();
+    const at::Tensor ring_f = spectra.back();
+    spectra.pop_back();
     const int64_t n = context->saved_data["n"].toInt(), length = gradients[0].size(1);
-    at::Tensor gradient_f = feature_spectrum(gradients[0], n);
-    at::Tensor gradient_u, gradient_ring;
-    if (context->needs_input_grad(0)) gradient_u = from_spectrum(gradient_f * ring_f.conj().resolve_conj(), n, length);
-    if (context->needs_input_grad(1)) {
-      const at::Tensor product = at::conj_physical(gradient_f).mul_(u_f).sum(0);
-      gradient_ring = at::fft_irfft(at::conj_physical(product), n);
+    const bool want_u = context->needs_input_grad(0), want_ring = context->needs_input_grad(1);
+    if (in_blocks(gradients[0])) {
+      const RingGradientCpu gradient = ring_convolution_gradient_cpu(gradients[0].contiguous(), ring_f, spectra, n, want_u, want_ring);
+      return {gradient.u, want_ring ? at::fft_irfft(gradient.ring_f, n) : at::Tensor()};
     }
+    const at::Tensor gradient_f = feature_spectrum(gradients[0], n);
+    at::Tensor gradient_u, gradient_ring;
+    if (want_u) gradient_u = from_spectrum(gradient_f * ring_f.conj().resolve_conj(), n, length);
+    if (want_ring) gradient_ring = at::fft_irfft(at::conj_physical(spectra[0]).mul_(gradient_f).sum(0), n);
     return {gradient_u, gradient_ring};
   }
+
+ private:
+  static bool in_blocks(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == torch::kFloat32 && x.numel() > 0; }
 };
 
 /// Kernels (C, D, l) on a ring of n >= L + l lags: lag j at j, lag -1 - j at n - 1 - j.

@@ -15,10 +15,11 @@ int64_t power_block(int64_t length) {
   return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2);
 }
 
-/// exp(x i step), i < count, on a new last axis.
+/// exp(x i step), i < count, on a new last axis; in real arithmetic, whose exp, cos and sin are vectorised as the complex exp is not.
 at::Tensor power_row(const at::Tensor& x, int64_t count, int64_t step) {
   const at::Tensor steps = at::arange(0, count * step, step, x.options().dtype(c10::toRealValueType(x.scalar_type())));
-  return at::exp(x.unsqueeze(-1) * steps);
+  const at::Tensor size = at::exp(at::real(x).unsqueeze(-1) * steps), angle = at::imag(x).unsqueeze(-1) * steps;
+  return at::complex(size * at::cos(angle), size * at::sin(angle));
 }
 
 /// Re sum_n weight[c, h, n] exp(log_base[h, n] l), l < length: (C, H, M), (H, M) complex -> (C, H, L).

@@ -96,6 +96,37 @@ TEST(LongConvolution, GivesContiguousOutputAndGradientOfStridedInput) {
   }
 }
 
+/// y and the gradients of u and the kernel for a fixed cotangent.
+std::vector<at::Tensor> convolution_results(at::Tensor u, at::Tensor k) {
+  u = u.detach().clone().requires_grad_();
+  k = k.detach().clone().requires_grad_();
+  const at::Tensor y = long_convolution(u, k);
+  y.backward(torch::cos(torch::arange(y.numel(), torch::kFloat64)).view_as(y).to(y.scalar_type()));
+  return {y.detach(), u.grad(), k.grad()};
+}
+
+TEST(LongConvolution, InFloat32BlocksEqualsDoublePrecisionWhateverTheBlocks) {
+  torch::manual_seed(4);
+  const std::vector<std::vector<int64_t>> shapes = {{1, 1, 1}, {5, 37, 4}, {19, 600, 8}, {3, 700, 300}};  // whole batch, batches, slices
+  for (const auto& shape : shapes) {
+    const at::Tensor u = torch::randn(shape), k = torch::randn({2, shape[2], shape[1]});
+    const auto got = convolution_results(u, k), want = convolution_results(u.to(torch::kFloat64), k.to(torch::kFloat64));
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(relative_difference(got[i], want[i]), 1e-5) << u.sizes() << " result " << i;
+  }
+}
+
+TEST(LongConvolution, InFloat32IsTheSameWithOneThreadAndTwo) {
+  torch::manual_seed(5);
+  const at::Tensor u = torch::randn({64, 600, 8}), k = torch::randn({1, 8, 600});
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const auto one = convolution_results(u, k);
+  at::set_num_threads(2);
+  const auto two = convolution_results(u, k);
+  at::set_num_threads(before);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_LT(relative_difference(two[i], one[i].to(torch::kFloat64)), 1e-6) << i;
+}
+
 TEST(LongConvolution, RefusesAKernelLongerThanTheInput) {
   EXPECT_ANY_THROW(long_convolution(torch::zeros({1, 4, 2}), torch::zeros({1, 2, 5})));
   EXPECT_ANY_THROW(long_convolution(torch::zeros({1, 4, 2}), torch::zeros({3, 2, 4})));
