@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <nlohmann/json.hpp>
 
 #include "harness/base/error.h"
@@ -95,18 +96,6 @@ void append_component(std::string& text, const ComponentSpec& component, const s
   text += fmt::format(",\"version\":{}}}", component.version);
 }
 
-void append_stage(std::string& text, const StageSpec& stage, const std::vector<std::string>& left_out) {
-  text += fmt::format("{{\"evaluations\":{},\"inputs\":", stage.evaluations);
-  append_string(text, stage.inputs);
-  text += ",\"name\":";
-  append_string(text, stage.name);
-  text += ",\"objective\":";
-  append_component(text, stage.objective, {});
-  text += fmt::format(",\"steps\":{},\"train\":", stage.steps);
-  append_options(text, effective_options(stage.train), left_out);
-  text += '}';
-}
-
 const std::vector<std::string>& supervised_train_options() {
   static const std::vector<std::string> kNames = [] {
     std::vector<std::string> names;
@@ -115,6 +104,34 @@ const std::vector<std::string>& supervised_train_options() {
     return names;
   }();
   return kNames;
+}
+
+/// The options of a stage's training as text; a pretraining stage never has a supervised head, whatever comes after it.
+/// Thousands of stages of a plan share a few texts, so the last ones are kept.
+const std::string& train_text(const TrainOptions& train, bool supervised) {
+  struct Kept {
+    TrainOptions train;
+    bool supervised;
+    std::string text;
+  };
+  constexpr size_t kMost = 16;
+  static thread_local std::deque<Kept> kept;
+  const auto same = [&](const Kept& entry) { return entry.supervised == supervised && entry.train == train; };
+  if (const auto found = std::find_if(kept.begin(), kept.end(), same); found != kept.end()) return found->text;
+  std::string text;
+  append_options(text, effective_options(train), supervised ? std::vector<std::string>() : supervised_train_options());
+  if (kept.size() == kMost) kept.pop_back();
+  return kept.emplace_front(train, supervised, std::move(text)).text;
+}
+
+void append_stage(std::string& text, const StageSpec& stage) {
+  text += fmt::format("{{\"evaluations\":{},\"inputs\":", stage.evaluations);
+  append_string(text, stage.inputs);
+  text += ",\"name\":";
+  append_string(text, stage.name);
+  text += ",\"objective\":";
+  append_component(text, stage.objective, {});
+  text += fmt::format(",\"steps\":{},\"train\":{}}}", stage.steps, train_text(stage.train, stage.objective.name == "supervised"));
 }
 
 }  // namespace
@@ -218,8 +235,7 @@ std::string cell_text(const JobSpec& spec, size_t stage) {
   text += ",\"stages\":[";
   for (size_t i = 0; i <= stage; ++i) {
     if (i > 0) text += ',';
-    // A pretraining stage never has a supervised head, whatever comes after it.
-    append_stage(text, spec.stages[i], spec.stages[i].objective.name == "supervised" ? kNone : supervised_train_options());
+    append_stage(text, spec.stages[i]);
   }
   text += "],\"task\":";
   append_component(text, spec.task, supervised ? kNone : spec.supervised_options);

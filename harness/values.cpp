@@ -198,9 +198,8 @@ TrainOptions TrainValues::train(const MatrixComponent& architecture, const Matri
   TrainOptions::visit(train, [&](const char* name, auto& field, const OptionInfo&) {  // each was checked where it was read
     if (const auto found = given.find(name); found != given.end()) field = std::get<std::remove_reference_t<decltype(field)>>(found->second.value);
   });
-  const OptionMap effective = effective_options(train);
   if (const auto found = given.find("milestones"); found != given.end()) milestone_shares(train.milestones, found->second.origin);
-  add_origins(origins, fmt::format("stage.{}.", stage), effective, places(given));
+  if (origins) add_origins(origins, fmt::format("stage.{}.", stage), effective_options(train), places(given));
   return train;
 }
 

@@ -14,10 +14,17 @@ namespace {
 
 using Digest = std::array<unsigned char, 32>;
 
+/// Fetched once: EVP_sha256() looks the implementation up at each digest, which costs more than a short text does.
+const EVP_MD* sha256_method() {
+  static EVP_MD* const kMethod = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  SPT_CHECK(kMethod, "libcrypto has no SHA-256");
+  return kMethod;
+}
+
 Digest digest_of(std::string_view bytes) {
   Digest digest;
   unsigned size = 0;
-  SPT_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) == 1, "SHA-256 failed");
+  SPT_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, sha256_method(), nullptr) == 1, "SHA-256 failed");
   return digest;
 }
 
@@ -39,7 +46,7 @@ struct Sha256::State {
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {
-  SPT_CHECK(state_->context && EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr) == 1, "SHA-256 failed");
+  SPT_CHECK(state_->context && EVP_DigestInit_ex(state_->context, sha256_method(), nullptr) == 1, "SHA-256 failed");
 }
 
 Sha256::~Sha256() = default;

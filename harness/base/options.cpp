@@ -47,7 +47,10 @@ OptionValue checked(const OptionSchema& schema, const OptionValue& value, std::s
   if (result.index() != schema.default_value.index())
     throw Error("{}: {} = {} is a {}; it must be {}", where, schema.name, to_text(value), type_name(value), allowed(schema));
   if (const auto* number = std::get_if<int64_t>(&result)) check_number(static_cast<double>(*number), schema, value, where);
-  if (const auto* number = std::get_if<double>(&result)) check_number(*number, schema, value, where);
+  if (auto* number = std::get_if<double>(&result)) {
+    check_number(*number, schema, value, where);
+    *number += 0.0;  // -0 is 0: equal options have equal keys
+  }
   if (const auto* text = std::get_if<std::string>(&result)) {
     const auto& choices = schema.info.choices;
     if (!choices.empty() && std::find(choices.begin(), choices.end(), *text) == choices.end())
