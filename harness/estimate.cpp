@@ -21,6 +21,12 @@ const StageSpec& spec_of(const Plan& plan, const PlanStage& stage) { return plan
 /// Examples that one evaluation reads: validation and as many of train.
 double evaluated_examples(const TaskAnswer& task) { return static_cast<double>(task.validation_size + std::min(task.validation_size, task.train_size)); }
 
+std::string duration_text(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 90 * 60) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
 class TimeEstimator {
  public:
   TimeEstimator(const Plan& plan, const Work& work, const EstimateOptions& options) : plan_(plan), work_(work), options_(options) {}
@@ -112,6 +118,12 @@ Estimate estimate_time(const Plan& plan, const Work& work, const std::vector<res
   estimator.take_measured(times);
   estimator.probe(worker);
   return estimator.estimate();
+}
+
+std::string time_text(const Estimate& estimate, int64_t slots) {
+  if (estimate.measured + estimate.probed == 0) return "nothing left to run";
+  return fmt::format("about {} of one slot, {} on {} ({} stages from measured steps of this build, {} from a probe of 3 steps)", duration_text(estimate.total_s),
+                     duration_text(estimate.slots_s(slots)), slots, estimate.measured, estimate.probed);
 }
 
 }  // namespace spt

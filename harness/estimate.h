@@ -29,4 +29,7 @@ struct EstimateOptions {
 /// Errors: Error if a probe fails.
 Estimate estimate_time(const Plan& plan, const Work& work, const std::vector<results::AttemptTimes>& times, WorkerClient& worker, const EstimateOptions& options);
 
+/// The estimate and its source in words.
+std::string time_text(const Estimate& estimate, int64_t slots);
+
 }  // namespace spt

@@ -31,12 +31,6 @@ std::string with_prefix(double value) {
   return fmt::format("{:.3g}{}", value, kPrefixes[power]);
 }
 
-std::string duration_text(double seconds) {
-  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 90 * 60) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
-
 /// What planning needs and what came out.
 struct Planned {
   Plan plan;
@@ -66,13 +60,6 @@ void print_cells(const Planned& planned, Context& context) {
   }
 }
 
-std::string time_text(const Planned& planned, int64_t slots) {
-  const Estimate& estimate = planned.estimate;
-  if (planned.work.run.empty()) return "nothing left to run";
-  return fmt::format("about {} of one slot, {} on {} ({} stages from measured steps of this build, {} from a probe of 3 steps)", duration_text(estimate.total_s),
-                     duration_text(estimate.slots_s(slots)), slots, estimate.measured, estimate.probed);
-}
-
 void print_summary(const Planned& planned, const PlanFlags& flags, Context& context) {
   const auto& [plan, work, estimate] = planned;
   const Matrix& matrix = plan.matrix;
@@ -91,7 +78,7 @@ void print_summary(const Planned& planned, const PlanFlags& flags, Context& cont
     steps += cell.spec.stages[plan.stages[i].index].steps;
   }
   context.out << fmt::format("work    {} steps, {}FLOPs\n", steps, with_prefix(flops).find(' ') == std::string::npos ? with_prefix(flops) + " " : with_prefix(flops));
-  if (!flags.no_probe) context.out << fmt::format("time    {}\n", time_text(planned, flags.slots));
+  if (!flags.no_probe) context.out << fmt::format("time    {}\n", time_text(planned.estimate, flags.slots));
   for (size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskAnswer& task = plan.tasks[i];
     context.out << fmt::format("data    {}: {} train, {} validation, {} test; {}\n", matrix.tasks[i].label, task.train_size, task.validation_size, task.test_size, task.data_source);

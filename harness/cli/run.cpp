@@ -8,6 +8,7 @@
 #include "harness/base/error.h"
 #include "harness/base/log.h"
 #include "harness/cli/cli.h"
+#include "harness/estimate.h"
 #include "harness/plan.h"
 #include "harness/schedule/progress.h"
 #include "harness/schedule/supervisor.h"
@@ -27,7 +28,7 @@ struct RunFlags {
   double memory_gib = 0;
   int64_t max_failures = 0, prefetch_threads = 1;
   double checkpoint_s = 30;
-  bool fail_fast = false, resume_across = false, no_report = false;
+  bool fail_fast = false, resume_across = false, no_report = false, no_probe = false;
 };
 
 schedule::Keep keep_named(const std::string& name) {
@@ -68,7 +69,26 @@ class SpecSource {
   std::unordered_map<std::string, size_t> stage_of_;
 };
 
-std::vector<schedule::StageTask> tasks_of(const Plan& plan, const std::vector<size_t>& stages) {
+/// What each stage of the plan weighs in the display of progress: the seconds that plan would state, or FLOPs where they are not to be had.
+/// A job that cannot be probed is no reason not to run the others.
+std::vector<double> stage_costs(const Plan& plan, const Work& work, const results::Store& store, WorkerClient& worker, const RunFlags& flags,
+                                const schedule::RunOptions& options, Context& context) {
+  if (!flags.no_probe && !work.run.empty()) {
+    try {
+      const EstimateOptions asked{options.data_root, options.slots.front().device, flags.slots.threads};
+      const Estimate estimate = estimate_time(plan, work, store.attempt_times(), worker, asked);
+      context.out << "time    " << time_text(estimate, static_cast<int64_t>(options.slots.size())) << '\n';
+      return estimate.stage_s;
+    } catch (const Error& error) {
+      context.out << "note: the time left is estimated from FLOPs: " << error.what() << '\n';
+    }
+  }
+  std::vector<double> costs;
+  for (const PlanStage& stage : plan.stages) costs.push_back(plan.cells[stage.cell].costs[stage.index].flops);
+  return costs;
+}
+
+std::vector<schedule::StageTask> tasks_of(const Plan& plan, const std::vector<size_t>& stages, const std::vector<double>& costs) {
   std::vector<schedule::StageTask> tasks;
   for (const size_t i : stages) {
     const PlanStage& stage = plan.stages[i];
@@ -79,7 +99,7 @@ std::vector<schedule::StageTask> tasks_of(const Plan& plan, const std::vector<si
                      .parent = stage.parent < 0 ? "" : plan.stages[static_cast<size_t>(stage.parent)].key,
                      .pretraining = pretraining,
                      .stage = stage.index,
-                     .cost = cell.costs[stage.index].flops});
+                     .cost = costs[i]});
   }
   return tasks;
 }
@@ -126,7 +146,8 @@ void run_matrix(const RunFlags& flags, Context& context) {
                                                           .has_checkpoint = [&](const std::string& key) { return std::filesystem::exists(options.runs / key / "best.safetensors"); }});
   context.out << fmt::format("{}: {} jobs, {} done, {} stages to run on {} slots\n", plan.matrix.name, work.jobs, work.jobs_done, work.run.size(), options.slots.size());
   const auto observer = make_observer(context.out);
-  const schedule::RunSummary summary = schedule::Supervisor(store, options, tasks_of(plan, work.run), SpecSource(plan, work.run), *observer).run();
+  const std::vector<double> costs = stage_costs(plan, work, store, *client, flags, options, context);
+  const schedule::RunSummary summary = schedule::Supervisor(store, options, tasks_of(plan, work.run, costs), SpecSource(plan, work.run), *observer).run();
   print_summary(summary, flags, context);
   const results::MatrixRow row = matrix_row(plan);
   const results::StatusCounts counts = store.status(row.id);
@@ -158,6 +179,7 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--checkpoint-s", flags->checkpoint_s, "seconds between checkpoints")->capture_default_str()->check(CLI::PositiveNumber);
   verb->add_option("--prefetch", flags->prefetch_threads, "threads of a worker that prepare batches")->capture_default_str()->check(CLI::Range(0, 64));
   verb->add_flag("--resume-across", flags->resume_across, "go on from checkpoints of another build or device kind");
+  verb->add_flag("--no-probe", flags->no_probe, "estimate the time left from FLOPs, without training 3 steps of each model first");
   verb->add_flag("--no-report", flags->no_report, "print no tables at the end");
   verb->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this one)");
   verb->callback([flags, &context] { run_matrix(*flags, context); });

@@ -85,7 +85,7 @@ class Killer {
  public:
   Killer(std::filesystem::path folder, uint64_t seed) : folder_(std::move(folder)), draw_(seed) {}
 
-  std::vector<std::string> arguments() const { return {"run", "--matrix", "smoke", "--db", db().string(), "--slots", "2"}; }
+  std::vector<std::string> arguments() const { return {"run", "--matrix", "smoke", "--db", db().string(), "--slots", "2", "--no-probe"}; }
   std::filesystem::path db() const { return folder_ / "k.db"; }
 
   /// Runs until a kill lands at `point`, or the run ends by itself. Answers whether a kill landed.
@@ -135,7 +135,7 @@ TEST(Kill, AtTwentyRandomPointsChangesNoNumberAndLosesNoRow) {
   const uint64_t seed = std::getenv("SPT_KILL_SEED") ? std::stoull(std::getenv("SPT_KILL_SEED")) : std::random_device{}();
   std::cout << "seed " << seed << " (SPT_KILL_SEED repeats it)\n";
   const std::filesystem::path quiet = fresh_folder("kill-quiet");
-  ASSERT_EQ(run_program({"run", "--matrix", "smoke", "--db", (quiet / "k.db").string(), "--slots", "2"}, quiet / "out.txt", 300), 0);
+  ASSERT_EQ(run_program({"run", "--matrix", "smoke", "--db", (quiet / "k.db").string(), "--slots", "2", "--no-probe"}, quiet / "out.txt", 300), 0);
   const Outcome expected = read_outcome(quiet / "k.db");
   ASSERT_FALSE(expected.results.empty());
 
