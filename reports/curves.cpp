@@ -79,24 +79,25 @@ CurvePlan plan_curves(const std::vector<TaskAnalysis>& tasks) {
   return plan;
 }
 
-void collect_points(CurvePlan& plan, std::span<const results::CurveRow> curves) {
-  const std::vector<JobPlace>* places = nullptr;
-  const std::string* job = nullptr;
-  for (const results::CurveRow& row : curves) {
-    if (!job || *job != row.job_key) {  // rows of a job stand together, so one look-up serves many
-      const auto found = plan.places.find(row.job_key);
-      places = found == plan.places.end() ? nullptr : &found->second;
-      job = &row.job_key;
-    }
-    if (!places) continue;
-    for (const JobPlace& place : *places) {
-      StageData& stage = (row.stage == "pretrain" ? plan.pretrain : plan.supervised)[place.task];
-      if (row.stage != stage.stage || row.metric != stage.metric) continue;
-      LineData& line = stage.lines[place.line];
-      if (row.split == "validation") line.validation.push_back({row.step, place.seed, row.value});
-      if (row.split == "train") line.train.push_back({row.step, place.seed, row.value});
-    }
+/// Where the points of one curve go: the lines of every label of its job, if their figure shows this metric.
+std::vector<std::pair<std::vector<SeedPoint>*, uint32_t>> lines_of(CurvePlan& plan, const results::Curve& curve) {
+  std::vector<std::pair<std::vector<SeedPoint>*, uint32_t>> lines;
+  const auto found = plan.places.find(curve.job_key);
+  if (found == plan.places.end() || (curve.split != "validation" && curve.split != "train")) return lines;
+  for (const JobPlace& place : found->second) {
+    StageData& stage = (curve.stage == "pretrain" ? plan.pretrain : plan.supervised)[place.task];
+    if (curve.stage != stage.stage || curve.metric != stage.metric) continue;
+    LineData& line = stage.lines[place.line];
+    lines.emplace_back(curve.split == "validation" ? &line.validation : &line.train, place.seed);
   }
+  return lines;
+}
+
+void collect_points(CurvePlan& plan, const results::Curves& curves) {
+  std::vector<std::vector<std::pair<std::vector<SeedPoint>*, uint32_t>>> lines;
+  for (const results::Curve& curve : curves.curves) lines.push_back(lines_of(plan, curve));
+  for (const results::CurvePoint& point : curves.points)
+    for (const auto& [line, seed] : lines[point.curve]) line->push_back({point.step, seed, point.value});
 }
 
 std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points, size_t line_seeds) {
@@ -164,7 +165,7 @@ void append_figure_data(Table& table, const CurveFigure& figure) {
 
 }  // namespace
 
-std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, std::span<const results::CurveRow> curves) {
+std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, const results::Curves& curves) {
   CurvePlan plan = plan_curves(tasks);
   collect_points(plan, curves);
   std::vector<TaskCurves> result;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +19,7 @@ struct TaskCurves {
 /// where there is any. A line is one architecture x arm: mean over its seeds that are done or diverged, band from their smallest to their
 /// largest. From the step where one of them has no finite value the line has a gap: what is left would be survivors. Time: O(n log n) in
 /// points.
-std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, std::span<const results::CurveRow> curves);
+std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, const results::Curves& curves);
 
 /// The points of those figures as they are drawn, for CSV.
 Table curves_data(const std::vector<TaskCurves>& curves);

@@ -12,7 +12,7 @@ namespace spt::reports {
 struct ReportInput {
   results::MatrixRow matrix;
   std::vector<results::ResultRow> rows;
-  std::vector<results::CurveRow> curves;
+  results::Curves curves;
 };
 
 struct ReportOptions {

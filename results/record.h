@@ -142,11 +142,18 @@ struct ResultRow {
   int64_t threads = 0;
 };
 
-/// One point of a learning curve.
-struct CurveRow {
+/// Learning curves of the jobs of a matrix. A point names its curve by number: a million points repeat no text.
+struct Curve {
   std::string job_key, stage_key, stage, split, metric;  ///< stage: pretrain | finetune
+};
+struct CurvePoint {
+  size_t curve = 0;
   int64_t step = 0;
   double value = 0;
+};
+struct Curves {
+  std::vector<Curve> curves;
+  std::vector<CurvePoint> points;  ///< of a curve one after the other, by step
 };
 
 /// What a matrix says about itself, for headers and footers.

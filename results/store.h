@@ -87,7 +87,7 @@ class Store {
   // --- reading
   std::vector<MatrixRow> matrices() const;                                ///< by first run
   std::vector<ResultRow> results(const std::string& matrix_id) const;     ///< purpose `reported` alone
-  std::vector<CurveRow> curves(const std::string& matrix_id) const;       ///< validation and train metrics of evaluations
+  Curves curves(const std::string& matrix_id) const;                      ///< validation and train metrics of evaluations
   StatusCounts status(const std::string& matrix_id) const;                ///< "" = all jobs
   std::vector<float> scores(const std::string& stage_key, const std::string& split) const;
   std::vector<int32_t> predicted(const std::string& stage_key, const std::string& split) const;

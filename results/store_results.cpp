@@ -153,13 +153,6 @@ struct Series {
   std::string split, name;
 };
 
-struct CurvePoint {
-  const StageJobs* stage;
-  const Series* series;
-  int64_t step;
-  double value;
-};
-
 std::vector<StageJobs> read_stage_jobs(Database& database, const std::string& matrix_id) {
   std::vector<StageJobs> stages;
   Query query = database.query(R"sql(
@@ -184,16 +177,36 @@ std::map<int64_t, Series> read_curve_series(Database& database) {
   return series;
 }
 
-std::vector<CurvePoint> read_points(Database& database, const std::vector<StageJobs>& stages, const std::map<int64_t, Series>& series) {
-  std::vector<CurvePoint> points;
-  Query query = database.query("SELECT series, step, value FROM metric WHERE stage = ? ORDER BY series, step");
-  for (const StageJobs& stage : stages) {
-    query.bind(stage.id);
-    while (query.step())
-      if (const auto found = series.find(query.integer(0)); found != series.end())
-        points.push_back({&stage, &found->second, query.integer(1), query.real(2)});
+/// Adds the curves of one stage, each once for every job that has the stage.
+void read_stage_curves(Query& query, const StageJobs& stage, const std::map<int64_t, Series>& series, Curves& curves) {
+  const size_t first = curves.points.size();
+  int64_t last = -1;
+  bool wanted = false;
+  query.bind(stage.id);
+  while (query.step()) {
+    if (const int64_t id = query.integer(0); id != last) {
+      last = id;
+      const auto found = series.find(id);
+      wanted = found != series.end();
+      if (wanted) curves.curves.push_back({stage.jobs.front(), stage.key, stage.name, found->second.split, found->second.name});
+    }
+    if (wanted) curves.points.push_back({curves.curves.size() - 1, query.integer(1), query.real(2)});
   }
-  return points;
+  const size_t end = curves.points.size();
+  if (end == first) return;
+  const size_t first_curve = curves.points[first].curve, count = curves.curves.size() - first_curve;
+  for (size_t job = 1; job < stage.jobs.size(); ++job) {
+    for (size_t i = 0; i < count; ++i) {
+      Curve copy = curves.curves[first_curve + i];
+      copy.job_key = stage.jobs[job];
+      curves.curves.push_back(std::move(copy));
+    }
+    for (size_t i = first; i < end; ++i) {
+      CurvePoint copy = curves.points[i];
+      copy.curve += job * count;
+      curves.points.push_back(copy);
+    }
+  }
 }
 
 }  // namespace
@@ -213,19 +226,14 @@ std::vector<ResultRow> Store::results(const std::string& matrix_id) const {
   });
 }
 
-std::vector<CurveRow> Store::curves(const std::string& matrix_id) const {
+Curves Store::curves(const std::string& matrix_id) const {
   return impl_->database.read([&] {
     const std::vector<StageJobs> stages = read_stage_jobs(impl_->database, matrix_id);
     const std::map<int64_t, Series> series = read_curve_series(impl_->database);
-    const std::vector<CurvePoint> points = read_points(impl_->database, stages, series);
-    size_t n = 0;
-    for (const CurvePoint& point : points) n += point.stage->jobs.size();
-    std::vector<CurveRow> rows;
-    rows.reserve(n);  // a row is large: growing would cost as much as reading
-    for (const CurvePoint& point : points)
-      for (const std::string& job : point.stage->jobs)
-        rows.push_back({job, point.stage->key, point.stage->name, point.series->split, point.series->name, point.step, point.value});
-    return rows;
+    Query query = impl_->database.query("SELECT series, step, value FROM metric WHERE stage = ? ORDER BY series, step");
+    Curves curves;
+    for (const StageJobs& stage : stages) read_stage_curves(query, stage, series, curves);
+    return curves;
   });
 }
 

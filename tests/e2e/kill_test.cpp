@@ -75,8 +75,12 @@ Outcome read_outcome(const std::filesystem::path& db) {
       for (const float score : store.scores(row.job_key, "test")) text += exact(score);
       EXPECT_TRUE(outcome.results.emplace(row.name + " " + row.job_key, text).second) << "job twice: " << row.name;
     }
-    for (const results::CurveRow& row : store.curves(matrix.id))
-      EXPECT_TRUE(outcome.curve.emplace(fmt::format("{}/{}/{}/{}/{}/{}", row.job_key, row.stage_key, row.stage, row.split, row.metric, row.step), row.value).second);
+    const results::Curves curves = store.curves(matrix.id);
+    for (const results::CurvePoint& point : curves.points) {
+      const results::Curve& curve = curves.curves[point.curve];
+      const std::string name = fmt::format("{}/{}/{}/{}/{}/{}", curve.job_key, curve.stage_key, curve.stage, curve.split, curve.metric, point.step);
+      EXPECT_TRUE(outcome.curve.emplace(name, point.value).second) << name;
+    }
   }
   return outcome;
 }

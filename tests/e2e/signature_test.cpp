@@ -51,8 +51,10 @@ TEST(Signature, OfASmokeGridIsTheApprovedOne) {
   std::map<std::string, std::string> lines;
   const std::string id = store.matrices().at(0).id;
   std::map<std::string, std::string> losses;
-  for (const results::CurveRow& row : store.curves(id))
-    if (row.metric == "loss") losses[row.job_key] += fmt::format(" {} {} {:.4g}", row.stage, row.split, row.value);
+  const results::Curves curves = store.curves(id);
+  for (const results::CurvePoint& point : curves.points)
+    if (const results::Curve& curve = curves.curves[point.curve]; curve.metric == "loss")
+      losses[curve.job_key] += fmt::format(" {} {} {:.4g}", curve.stage, curve.split, point.value);
   for (const results::ResultRow& row : store.results(id))
     lines[row.name] = fmt::format("{}: test {:.4g},{} FLOPs {:.6g}, parameters {}\n", row.name, row.test.value_or(-1), losses[row.job_key], row.flops, row.parameters);
   std::string text;

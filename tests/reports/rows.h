@@ -95,16 +95,20 @@ inline void add_curves(ReportInput& input, int64_t evaluations) {
   for (const results::ResultRow& row : input.rows) {
     if (row.trivial) continue;
     const int64_t steps = std::max<int64_t>(400, evaluations) * (row.arm_kind == "matched" ? 4 : 1);
+    const size_t first = input.curves.curves.size();
+    for (const char* split : {"validation", "train"}) {
+      input.curves.curves.push_back({row.job_key, row.job_key, "finetune", split, "accuracy"});
+      if (row.arm_kind == "spt") input.curves.curves.push_back({row.job_key, row.pretrain_key, "pretrain", split, "loss"});
+    }
     for (int64_t k = 1; k <= evaluations; ++k) {
       if (row.status == "diverged" && k > evaluations / 2) break;
       const double progress = 1 - std::exp(-5.0 * static_cast<double>(k) / static_cast<double>(evaluations));
       const double end = row.test.value_or(0.5);
-      for (const char* split : {"validation", "train"}) {
-        const double value = 0.1 + (end - 0.1) * progress + (split[0] == 't' ? 0.06 * progress : 0);
-        input.curves.push_back({row.job_key, row.job_key, "finetune", split, "accuracy", k * steps / evaluations, value});
-        if (row.arm_kind == "spt")
-          input.curves.push_back(
-              {row.job_key, row.pretrain_key, "pretrain", split, "loss", k * 3 * steps / evaluations, 1.2 - 0.9 * progress});
+      for (size_t i = first; i < input.curves.curves.size(); ++i) {
+        const results::Curve& curve = input.curves.curves[i];
+        const double value = 0.1 + (end - 0.1) * progress + (curve.split == "train" ? 0.06 * progress : 0);
+        const bool pretraining = curve.stage == "pretrain";
+        input.curves.points.push_back({i, k * (pretraining ? 3 : 1) * steps / evaluations, pretraining ? 1.2 - 0.9 * progress : value});
       }
     }
   }

@@ -91,9 +91,9 @@ TEST(StoreFile, IsKeptAndReadByAnother) {
     Store store(folder / "a ?#%.db", Mode::kReadWrite);
     plan_one(store);
     store.ingest({evaluation(1)});
-    EXPECT_EQ(Store(folder / "a ?#%.db", Mode::kReadOnly).curves("m").size(), 1u);
+    EXPECT_EQ(Store(folder / "a ?#%.db", Mode::kReadOnly).curves("m").points.size(), 1u);
   }
-  EXPECT_EQ(Store(folder / "a ?#%.db", Mode::kReadOnly).curves("m").size(), 1u);
+  EXPECT_EQ(Store(folder / "a ?#%.db", Mode::kReadOnly).curves("m").points.size(), 1u);
   EXPECT_EQ(SQLite::Database((folder / "a ?#%.db").string()).execAndGet("PRAGMA journal_mode").getString(), "wal");
 }
 
@@ -210,7 +210,7 @@ TEST(StoreConcurrency, ReadersSeeNoErrorAndWholeBatchesWhileAWriterWrites) {
     while (seen < 3000) {
       Store reader(folder / "a.db", Mode::kReadOnly, 0);  // does not wait for anyone
       for (int i = 0; i < 5; ++i) {
-        const size_t rows = reader.curves("m").size();
+        const size_t rows = reader.curves("m").points.size();
         if (rows % 10 != 0 || rows < seen) throw Error("{} rows after {}", rows, seen);
         seen = rows;
         reader.status("m");
@@ -269,7 +269,7 @@ TEST(StoreDisk, FullIsAnErrorThatLosesNothingCommitted) {
       }
     });
     if (message.find("full") == std::string::npos) throw Error("message: '{}' after {} steps", message, step);
-    if (store.curves("m").size() != static_cast<size_t>(step) * 50) throw Error("{} rows after {} steps", store.curves("m").size(), step);
+    if (store.curves("m").points.size() != static_cast<size_t>(step) * 50) throw Error("{} rows after {} steps", store.curves("m").points.size(), step);
     write_file_atomically(folder / "steps", std::to_string(step));
   });
   ASSERT_EQ(exit_code(child), 0);
@@ -277,9 +277,9 @@ TEST(StoreDisk, FullIsAnErrorThatLosesNothingCommitted) {
   EXPECT_EQ(store.integrity_problem(), "");
   const int64_t steps = std::stoll(read_file(folder / "steps"));
   EXPECT_GT(steps, 3);
-  EXPECT_EQ(store.curves("m").size(), static_cast<size_t>(steps) * 50);
+  EXPECT_EQ(store.curves("m").points.size(), static_cast<size_t>(steps) * 50);
   store.ingest({evaluation(steps + 1, 50)});
-  EXPECT_EQ(store.curves("m").size(), static_cast<size_t>(steps + 1) * 50);
+  EXPECT_EQ(store.curves("m").points.size(), static_cast<size_t>(steps + 1) * 50);
 }
 
 TEST(StoreCrash, KilledWritersLoseNothingCommitted) {
@@ -310,7 +310,7 @@ TEST(StoreCrash, KilledWritersLoseNothingCommitted) {
     ::close(pipe[0]);
     Store store(folder / "a.db", Mode::kReadWrite);
     ASSERT_EQ(store.integrity_problem(), "");
-    const size_t rows = store.curves("m").size();
+    const size_t rows = store.curves("m").points.size();
     ASSERT_EQ(rows % 200, 0u) << "a part of a transaction in round " << round;
     const auto stored = static_cast<int64_t>(rows / 200);
     ASSERT_GE(stored, told) << "round " << round;

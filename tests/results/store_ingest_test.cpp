@@ -62,7 +62,11 @@ std::string visible(const Store& store) {
   for (const ResultRow& row : store.results("quick"))
     text += fmt::format("{} {} {} {} {} {} {}\n", row.job_key, row.status, row.test.value_or(-1), row.validation.value_or(-1), row.steps, row.threads,
                         row.failure_message);
-  for (const CurveRow& row : store.curves("quick")) text += fmt::format("{} {} {} {} {} {}\n", row.job_key, row.stage_key, row.split, row.metric, row.step, row.value);
+  const Curves curves = store.curves("quick");
+  for (const CurvePoint& point : curves.points) {
+    const Curve& curve = curves.curves[point.curve];
+    text += fmt::format("{} {} {} {} {} {}\n", curve.job_key, curve.stage_key, curve.split, curve.metric, point.step, point.value);
+  }
   std::vector<std::string> states;
   for (const auto& [key, s] : store.stage_states()) states.push_back(fmt::format("{} {} {} {} {} {}\n", key, s.status, s.message, s.attempts, s.oom_attempts, s.step));
   std::sort(states.begin(), states.end());
@@ -106,10 +110,10 @@ TEST(StoreIngest, LetsTheLaterAttemptWinAndWarnsUnderAnEqualStamp) {
   EXPECT_THAT(store.ingest(Attempt("base", 3).at(0, start()).at(20, evaluation(0.625))),
               ElementsAre("stage base step 20: validation accuracy is 0.5 in attempt 2 and 0.625 in attempt 3 under an equal stamp"));
   EXPECT_THAT(store.ingest(Attempt("base", 4).at(0, start(2)).at(20, evaluation(0.75))), IsEmpty());
-  EXPECT_EQ(store.curves("quick").at(0).value, 0.75);
+  EXPECT_EQ(store.curves("quick").points.at(0).value, 0.75);
   store.ingest(Attempt("base", 1).at(0, start()).at(20, evaluation(0.5)));
-  EXPECT_EQ(store.curves("quick").at(0).value, 0.75);
-  ASSERT_THAT(store.curves("quick"), SizeIs(1));
+  EXPECT_EQ(store.curves("quick").points.at(0).value, 0.75);
+  ASSERT_THAT(store.curves("quick").points, SizeIs(1));
 }
 
 TEST(StoreIngest, KeepsNanApartFromMissing) {

@@ -112,7 +112,7 @@ TEST(StoreResults, LeaveTuningOut) {
   store.ingest(whole_attempt("pre", 1));
   store.ingest(whole_attempt("tuned", 1));
   EXPECT_THAT(store.results("quick"), SizeIs(3));
-  for (const CurveRow& row : store.curves("quick")) EXPECT_NE(row.job_key, "tuned");
+  for (const Curve& curve : store.curves("quick").curves) EXPECT_NE(curve.job_key, "tuned");
   EXPECT_EQ(store.status("quick").jobs, 4);
   EXPECT_EQ(store.status("quick").done, 1);
   EXPECT_EQ(store.status("quick").planned, 3);
@@ -123,12 +123,12 @@ TEST(StoreResults, CurvesHaveTheSharedStageUnderEachJobAndNoTestScore) {
   record_sample(store);
   store.ingest(whole_attempt("pre", 1));
   store.ingest(whole_attempt("fine", 1));
-  const std::vector<CurveRow> rows = store.curves("quick");
-  EXPECT_THAT(rows, SizeIs(8));
-  for (const CurveRow& row : rows) {
-    EXPECT_EQ(row.job_key, "fine");
-    EXPECT_NE(row.split, "test");
-    EXPECT_EQ(row.stage, row.stage_key == "pre" ? "pretrain" : "finetune");
+  const Curves curves = store.curves("quick");
+  EXPECT_THAT(curves.points, SizeIs(8));
+  for (const Curve& curve : curves.curves) {
+    EXPECT_EQ(curve.job_key, "fine");
+    EXPECT_NE(curve.split, "test");
+    EXPECT_EQ(curve.stage, curve.stage_key == "pre" ? "pretrain" : "finetune");
   }
 }
 
@@ -136,7 +136,7 @@ TEST(StoreResults, OfAnUnknownMatrixAreEmpty) {
   Store store(":memory:", Store::Mode::kReadWrite);
   record_sample(store);
   EXPECT_THAT(store.results("nobody"), IsEmpty());
-  EXPECT_THAT(store.curves("nobody"), IsEmpty());
+  EXPECT_THAT(store.curves("nobody").points, IsEmpty());
   EXPECT_EQ(store.status("nobody").jobs, 0);
 }
 
