@@ -8,6 +8,9 @@
 namespace spt {
 namespace {
 
+/// Steps are counted in 64 bits and multiplied by batches and seeds; no machine trains so long.
+constexpr double kMostSteps = 1e12;
+
 std::string matched_name(const Matrix& matrix, const std::string& label, Basis basis, const std::string& shared_with) {
   if (basis == Basis::kSteps) return label + (matrix.total_mode() ? "@T" : "@(P+F)");
   return fmt::format("{}@(P+F):{}{}", label, basis_name(basis), shared_with);
@@ -113,10 +116,15 @@ int64_t budget_steps(const Budget& budget, const StageUnits& units) {
   }
   if (budget.unit == BudgetUnit::kExamples) steps = budget.amount / units.batch;
   if (budget.unit == BudgetUnit::kTokens) steps = budget.amount / units.tokens_per_step;
+  if (!(steps <= kMostSteps)) throw Error("{}: {:.4g} steps; a stage has at most {:.0e}", budget.origin, steps, kMostSteps);
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(steps - 1e-9)));
 }
 
-int64_t pretraining_steps(int64_t finetune, double share) { return std::llround(static_cast<double>(finetune) * share / (1 - share)); }
+int64_t pretraining_steps(int64_t finetune, double share) {
+  const double steps = static_cast<double>(finetune) * share / (1 - share);
+  if (!(steps <= kMostSteps)) throw Error("budget.pretrain: a share of {} is {:.4g} steps; a stage has at most {:.0e}", share, steps, kMostSteps);
+  return std::llround(steps);
+}
 
 double step_cost(Basis basis, double batch, double tokens_per_step, double flops_per_step) {
   switch (basis) {

@@ -1,6 +1,7 @@
 #include "harness/matrix.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -26,10 +27,26 @@ std::string choice(TomlReader& reader, const std::string& key, const std::vector
   return value;
 }
 
+/// U+202A to U+202E and U+2066 to U+2069: with them a label reads as another.
+bool has_direction_mark(std::string_view text) {
+  for (size_t i = 0; i + 2 < text.size(); ++i) {
+    const auto last = static_cast<unsigned char>(text[i + 2]);
+    if (text.substr(i, 2) == "\xE2\x80" && last >= 0xAA && last <= 0xAE) return true;
+    if (text.substr(i, 2) == "\xE2\x81" && last >= 0xA6 && last <= 0xA9) return true;
+  }
+  return false;
+}
+
 // Names are parts of paths-like job names ("task/architecture/arm/seed=3") and of comma-separated lists.
 void check_label(const TomlReader& reader, const std::string& key, const std::string& label) {
-  const auto bad = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '/' || c == ',' || c == '@'; };
-  if (label.empty() || std::any_of(label.begin(), label.end(), bad)) reader.fail(key, fmt::format("'{}' must have a letter, and no '/', ',', '@' or line break", label));
+  constexpr size_t kLongest = 100;
+  const auto bad = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7F' || c == '/' || c == ',' || c == '@'; };
+  if (label.empty()) reader.fail(key, "is empty; give at least one character");
+  if (label.size() > kLongest) reader.fail(key, fmt::format("has {} bytes; give at most {}", label.size(), kLongest));
+  if (std::any_of(label.begin(), label.end(), bad)) reader.fail(key, "must not have a '/', ',', '@', line break or control character");
+  if (std::string_view("=+-").find(label.front()) != std::string_view::npos)  // a spreadsheet would run it as a formula
+    reader.fail(key, fmt::format("'{}' must not begin with '=', '+' or '-'", label));
+  if (has_direction_mark(label)) reader.fail(key, "must not have characters that turn the direction of the text");
 }
 
 Settings read_settings(TomlReader reader, std::string_view what) {
@@ -108,6 +125,8 @@ std::vector<uint64_t> read_seeds(TomlReader& root) {
     const uint64_t first = read_seed(reader, "first", reader.get<int64_t>("first"));
     const auto count = reader.get<int64_t>("count");
     if (count < 1 || count > 1'000'000) reader.fail("count", fmt::format("{} is not from 1 to 1000000", count));
+    constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();  // of TOML and of the database
+    if (first > kLargest - static_cast<uint64_t>(count) + 1) reader.fail("first", fmt::format("{} leaves no room for {} seeds", first, count));
     reader.finish();
     for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) seeds.push_back(first + i);
     return seeds;

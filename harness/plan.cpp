@@ -136,7 +136,8 @@ class Planner {
     SPT_CHECK(plan_.tasks.size() == task_specs_.size(), "{} answers about {} tasks", plan_.tasks.size(), task_specs_.size());
     for (size_t i = 0; i < plan_.tasks.size(); ++i) {
       const MatrixComponent& task = plan_.matrix.tasks[i];
-      if (!plan_.tasks[i].error.empty()) throw Error("{}: task '{}': {}", task.origin, task.label, plan_.tasks[i].error);
+      if (const std::string& error = plan_.tasks[i].error; !error.empty())
+        throw Error("{}: {}", task.origin, error.find(task.label) == std::string::npos ? fmt::format("task '{}': {}", task.label, error) : error);
       SPT_CHECK(!plan_.tasks[i].data_hash.empty(), "task {} has no data hash", task.label);
       if (plan_.tasks[i].partial) plan_.notes.push_back(fmt::format("task {}: partial data ({})", task.label, plan_.tasks[i].data_source));
     }
@@ -244,10 +245,11 @@ class Planner {
     return steps;
   }
 
-  void check_room(const CellDraft& cell, const Steps& steps) const {
+  void check_room(const CellDraft& cell, const Steps& steps) {
+    const Budgets& budgets = task_budgets(cell.task);
     const int64_t least = cell.stages.size() > 1 ? std::min(steps.pretrain, steps.finetune) : steps.finetune;
     if (least < plan_.matrix.evaluations)
-      throw Error("{}: a stage of {} steps (task {}) has no room for {} evaluations; raise the budget or lower budget.evaluations", plan_.matrix.file, least,
+      throw Error("{}: a stage of {} steps (task {}) has no room for {} evaluations; raise the budget or lower budget.evaluations", (budgets.total ? budgets.total : budgets.finetune)->origin, least,
                   plan_.matrix.tasks[cell.task].label, plan_.matrix.evaluations);
   }
 

@@ -140,7 +140,10 @@ class ProcessClient final : public WorkerClient {
     if (const std::optional<json> known = cached(name)) {
       if (const auto catalog = read_cached<Catalog>(*known, name, catalog_from_json)) return *catalog;
     }
-    const json answer = parse_json(ask(options_, "catalog", ""), "answer of the worker to catalog");
+    const std::string text = ask(options_, "catalog", "");
+    if (!text.starts_with('{'))
+      throw Error("'{}' is no spt-bench-worker: its answer to catalog is '{}'", options_.program.string(), text.substr(0, text.find('\n')));
+    const json answer = parse_json(text, "answer of the worker to catalog");
     Catalog catalog = catalog_from_json(answer, "answer of the worker to catalog");
     keep(name, answer);
     return catalog;

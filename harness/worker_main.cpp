@@ -1,3 +1,5 @@
+#include <c10/util/Exception.h>
+
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -51,6 +53,9 @@ int main(int argc, char** argv) {
   spt::worker::prepare_process();
   try {
     return dispatch({argv + 1, argv + argc});
+  } catch (const c10::Error& error) {  // its what() ends in a stack, which hides the reason
+    std::cerr << "spt-bench-worker: " << error.what_without_backtrace() << "\n";
+    return 2;
   } catch (const std::exception& error) {
     std::cerr << "spt-bench-worker: " << error.what() << "\n";
     return 2;

@@ -13,6 +13,9 @@
 
 namespace spt::models {
 
+/// Largest n_layers and d_model of any architecture: beyond what a machine can hold, and small enough that sizes fit 64 bits.
+inline constexpr double kMostLayers = 1000, kLargestWidth = 65536;
+
 /// What a parameter is, which decides its learning rate and decay (protocols/optimizer.h): never its name.
 /// kState*: of a state space. A, B, C, D, dt as in x' = A x + B u, y = C x + D u, step dt; kStateReal and kStateImag are the parts of an A whose
 /// parts have rates of their own, kStateW the product of a B and a C (dlr, dss). kAverage: of a damped moving average; published as the rest.

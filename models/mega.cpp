@@ -30,8 +30,8 @@ struct MegaOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers, each moving average, attention and feed-forward", .min = 1});
-    visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1});
+    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers, each moving average, attention and feed-forward", .min = 1, .max = kMostLayers});
+    visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1, .max = kLargestWidth});
     visit("d_attention", self.d_attention, OptionInfo{.effect = "width z of queries and keys", .min = 1});
     visit("d_value", self.d_value, OptionInfo{.effect = "width of values", .min = 1});
     visit("d_state", self.d_state, OptionInfo{.effect = "moving averages N a feature and direction", .min = 1});

@@ -18,9 +18,9 @@ struct RecurrentOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "stacked recurrent layers", .min = 1});
+    visit("n_layers", self.n_layers, OptionInfo{.effect = "stacked recurrent layers", .min = 1, .max = kMostLayers});
     visit("d_model", self.d_model,
-          OptionInfo{.effect = "width D; a bidirectional layer has D/2 units each way, so D is even then", .min = 1});
+          OptionInfo{.effect = "width D; a bidirectional layer has D/2 units each way, so D is even then", .min = 1, .max = kLargestWidth});
     visit("bidirectional", self.bidirectional, OptionInfo{.effect = "half of the units read backwards"});
   }
 };

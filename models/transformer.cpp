@@ -25,8 +25,8 @@ struct TransformerOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers, each attention and feed-forward", .min = 1});
-    visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1});
+    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers, each attention and feed-forward", .min = 1, .max = kMostLayers});
+    visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1, .max = kLargestWidth});
     visit("n_heads", self.n_heads, OptionInfo{.effect = "attention heads; must divide d_model", .min = 1});
     visit("d_ff", self.d_ff, OptionInfo{.effect = "inner width of the feed-forward part", .min = 1});
     visit("position", self.position, OptionInfo{.effect = "how positions enter", .choices = {"sinusoidal", "rotary", "none"}});

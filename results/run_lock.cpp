@@ -44,6 +44,8 @@ std::string describe_holder(int descriptor, const std::string& file) {
 }  // namespace
 
 RunLock::RunLock(const std::filesystem::path& database) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(database, unknown)) throw Error("database '{}' is a folder; name a file", database.string());
   const std::string file = database.string() + ".lock";
   descriptor_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (descriptor_ < 0) throw Error("cannot open the lock '{}': {}", file, std::strerror(errno));

@@ -45,7 +45,7 @@ OptionValue checked(const OptionSchema& schema, const OptionValue& value, std::s
   if (std::holds_alternative<double>(schema.default_value) && std::holds_alternative<int64_t>(value))
     result = static_cast<double>(std::get<int64_t>(value));
   if (result.index() != schema.default_value.index())
-    throw Error("{}: {} = {} is a {}; it must be {}", where, schema.name, to_text(value), type_name(value), allowed(schema));
+    throw Error("{}: {} = {} is {} {}; it must be {}", where, schema.name, to_text(value), type_name(value) == "int" ? "an" : "a", type_name(value), allowed(schema));
   if (const auto* number = std::get_if<int64_t>(&result)) check_number(static_cast<double>(*number), schema, value, where);
   if (auto* number = std::get_if<double>(&result)) {
     check_number(*number, schema, value, where);

@@ -15,6 +15,7 @@ class AsciiScan {
  public:
   AsciiScan(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
+  /// Errors: Error with the place of such a byte, or of a key of so many parts that toml++ would run out of stack.
   void run() {
     if (text_.starts_with("\xEF\xBB\xBF")) throw Error("{}: starts with a byte order mark; save it as UTF-8 without one", toml_place(file_, 1, 1));
     while (at_ < text_.size()) {
@@ -24,12 +25,19 @@ class AsciiScan {
       else {
         if (static_cast<unsigned char>(c) >= 128)
           throw Error("{}: a character outside ASCII may stand only in a string or a comment", toml_place(file_, line_, column()));
+        count_dot(c);
         advance();
       }
     }
   }
 
  private:
+  // Keys a.b.c nest without brackets, which toml++ counts; numbers have a dot too, but not many between two of these signs.
+  void count_dot(char c) {
+    constexpr int kMostDots = 100;
+    if (c == '\n' || c == '=' || c == ',' || c == '{' || c == '[') dots_ = 0;
+    if (c == '.' && ++dots_ > kMostDots) throw Error("{}: a key of more than {} parts", toml_place(file_, line_, column()), kMostDots);
+  }
   int column() const { return static_cast<int>(at_ - line_start_) + 1; }
   void advance() {
     if (text_[at_++] == '\n') ++line_, line_start_ = at_;
@@ -60,7 +68,7 @@ class AsciiScan {
   std::string_view text_;
   const std::string& file_;
   size_t at_ = 0, line_start_ = 0;
-  int line_ = 1;
+  int line_ = 1, dots_ = 0;
 };
 
 TomlValue converted(const toml::node& node, const std::string& file) {
@@ -97,7 +105,7 @@ TomlValue converted(const toml::node& node, const std::string& file) {
 }
 
 std::string_view toml_type(const TomlValue& value) {
-  static constexpr std::string_view kNames[] = {"bool", "integer", "float", "string", "list", "table"};
+  static constexpr std::string_view kNames[] = {"a bool", "an integer", "a float", "a string", "a list", "a table"};
   return kNames[value.value.index()];
 }
 
@@ -166,7 +174,7 @@ T TomlReader::to(const TomlValue& value, const std::string& called) const {
   if constexpr (std::is_same_v<T, double>)
     if (const auto* integer = std::get_if<int64_t>(&value.value)) return static_cast<double>(*integer);
   if (const T* exact = std::get_if<T>(&value.value)) return *exact;
-  throw Error("{}: {} = {} is a {}; it must be {}", place(value), called, toml_text(value), toml_type(value), kTomlWanted<T>);
+  throw Error("{}: {} = {} is {}; it must be {}", place(value), called, toml_text(value), toml_type(value), kTomlWanted<T>);
 }
 template bool TomlReader::to<bool>(const TomlValue&, const std::string&) const;
 template int64_t TomlReader::to<int64_t>(const TomlValue&, const std::string&) const;
@@ -176,13 +184,13 @@ template std::string TomlReader::to<std::string>(const TomlValue&, const std::st
 const std::vector<TomlValue>& TomlReader::items(const std::string& key) {
   const TomlValue& value = at(key);
   if (const auto* list = std::get_if<TomlValue::List>(&value.value)) return *list;
-  throw Error("{}: {} = {} is a {}; it must be a list", place(value), name(key), toml_text(value), toml_type(value));
+  throw Error("{}: {} = {} is {}; it must be a list", place(value), name(key), toml_text(value), toml_type(value));
 }
 
 TomlReader TomlReader::table(const std::string& key) {
   const TomlValue& value = at(key);
   if (!std::holds_alternative<TomlValue::Table>(value.value))
-    throw Error("{}: {} = {} is a {}; it must be a table", place(value), name(key), toml_text(value), toml_type(value));
+    throw Error("{}: {} = {} is {}; it must be a table", place(value), name(key), toml_text(value), toml_type(value));
   return TomlReader(value, file_, name(key));
 }
 
@@ -200,7 +208,7 @@ OptionValue TomlReader::scalar(const std::string& key) {
       [&](const auto& v) -> OptionValue {
         using T = std::decay_t<decltype(v)>;
         if constexpr (std::is_constructible_v<OptionValue, T>) return v;
-        else throw Error("{}: {} is a {}; it must be a bool, a number or a string", place(value), name(key), toml_type(value));
+        else throw Error("{}: {} is {}; it must be a bool, a number or a string", place(value), name(key), toml_type(value));
       },
       value.value);
 }

@@ -65,7 +65,7 @@ int run(const std::vector<std::string>& arguments, std::ostream& out, std::ostre
     } catch (const Error& better) {
       err << "spt-bench: " << better.what() << '\n';
     }
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {  // an Error, or what the standard library says of a path or of memory
     err << "spt-bench: " << e.what() << '\n';
   }
   return 2;

@@ -8,6 +8,7 @@
 
 #include "harness/base/error.h"
 #include "harness/base/file.h"
+#include "harness/cli/checks.h"
 #include "harness/cli/cli.h"
 #include "harness/schedule/child.h"
 #include "harness/schedule/slots.h"
@@ -107,7 +108,7 @@ void doctor(const DoctorFlags& flags, Context& context) {
 void add_doctor(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("doctor", "Checks worker, kernels (each executed once against its slow twin), data, disk and database");
   const auto flags = std::make_shared<DoctorFlags>();
-  verb->add_option("--db", flags->db, "database file")->capture_default_str();
+  verb->add_option("--db", flags->db, "database file")->capture_default_str()->check(path_given());
   verb->add_option("--data", flags->data, "data folder (default: $SPT_DATA, else ./data)");
   verb->add_option("--device", flags->device, "where the kernels are executed")->capture_default_str()->check(CLI::IsMember({"cpu", "cuda"}));
   verb->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this one)");

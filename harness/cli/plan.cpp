@@ -9,6 +9,7 @@
 
 #include "harness/base/error.h"
 #include "harness/base/json.h"
+#include "harness/cli/checks.h"
 #include "harness/cli/cli.h"
 #include "harness/estimate.h"
 #include "harness/plan.h"
@@ -149,7 +150,7 @@ void add_plan(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("plan", "What a matrix would run, and how long that takes; trains nothing");
   const auto flags = std::make_shared<PlanFlags>();
   verb->add_option("--matrix", flags->matrix, "path of a matrix file, or the name of a shipped one")->required();
-  verb->add_option("--db", flags->database, "database whose finished jobs are left out")->capture_default_str();
+  verb->add_option("--db", flags->database, "database whose finished jobs are left out")->capture_default_str()->check(path_given());
   verb->add_option("--data", flags->data, "data folder (default: SPT_DATA, else ./data)");
   verb->add_option("--show", flags->show, "print the spec of one job and where each value comes from; KEY (or its first digits) or a job's name");
   verb->add_flag("--json", flags->json, "print JSON");

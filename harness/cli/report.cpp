@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "harness/base/error.h"
+#include "harness/cli/checks.h"
 #include "harness/cli/cli.h"
 #include "results/store.h"
 
@@ -57,9 +58,9 @@ void print_report(const results::Store& store, const results::MatrixRow& matrix,
 void add_report(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("report", "Tables and gap analyses of a database, on the terminal and as files");
   const auto flags = std::make_shared<ReportFlags>();
-  verb->add_option("--db", flags->db, "database file")->capture_default_str();
+  verb->add_option("--db", flags->db, "database file")->capture_default_str()->check(path_given());
   verb->add_option("--matrix", flags->matrix, "name of one matrix in it (default: all)");
-  verb->add_option("--out", flags->out, "folder for report.html, report.md, *.csv and *.svg (default: terminal only)");
+  verb->add_option("--out", flags->out, "folder for report.html, report.md, *.csv and *.svg (default: terminal only)")->check(path_given());
   verb->add_flag("--allow-mixed", flags->allow_mixed, "tables over several device kinds or LibTorch minor versions");
   verb->callback([flags, &context] { report(*flags, context); });
 }

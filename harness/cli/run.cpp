@@ -7,6 +7,7 @@
 
 #include "harness/base/error.h"
 #include "harness/base/log.h"
+#include "harness/cli/checks.h"
 #include "harness/cli/cli.h"
 #include "harness/estimate.h"
 #include "harness/plan.h"
@@ -163,20 +164,20 @@ void add_run(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("run", "Trains what a matrix wants and the database does not have yet; Ctrl-C stops it, the same line goes on");
   const auto flags = std::make_shared<RunFlags>();
   verb->add_option("--matrix", flags->matrix, "path of a matrix file, or the name of a shipped one")->required();
-  verb->add_option("--db", flags->db, "database file; run folders are in <db>.runs, the log in <db>.log")->capture_default_str();
+  verb->add_option("--db", flags->db, "database file; run folders are in <db>.runs, the log in <db>.log")->capture_default_str()->check(path_given());
   verb->add_option("--data", flags->data, "data folder (default: $SPT_DATA, else ./data)");
   verb->add_option("--device", flags->slots.device, "cpu, cuda (every GPU) or cuda:N,M,...")->capture_default_str();
   verb->add_option("--slots", flags->slots.slots, "stages trained at a time on CPU (default: cores / threads)");
   verb->add_option("--threads", flags->slots.threads, "CPU threads a slot")->capture_default_str();
   verb->add_option("--jobs-per-gpu", flags->slots.jobs_per_gpu, "stages trained at a time on each GPU")->capture_default_str();
-  verb->add_option("--wall-s", flags->limits.wall_s, "longest run of one stage, seconds; 0: no limit")->capture_default_str()->check(CLI::NonNegativeNumber);
-  verb->add_option("--silence-s", flags->limits.silence_s, "longest time a stage may be silent, seconds; 0: no limit")->capture_default_str()->check(CLI::NonNegativeNumber);
-  verb->add_option("--memory-gib", flags->memory_gib, "memory of one worker, GiB; 0: no limit")->capture_default_str()->check(CLI::NonNegativeNumber);
+  verb->add_option("--wall-s", flags->limits.wall_s, "longest run of one stage, seconds; 0: no limit")->capture_default_str()->check(not_negative());
+  verb->add_option("--silence-s", flags->limits.silence_s, "longest time a stage may be silent, seconds; 0: no limit")->capture_default_str()->check(not_negative());
+  verb->add_option("--memory-gib", flags->memory_gib, "memory of one worker, GiB; 0: no limit")->capture_default_str()->check(not_negative());
   verb->add_option("--keep", flags->keep, "checkpoints to keep when a stage is done")->capture_default_str()->check(CLI::IsMember({"none", "best", "all"}));
   verb->add_option("--retry", flags->retry, "failure classes to run again beside those that always are")->check(CLI::IsMember({"diverged", "data", "oom"}));
   verb->add_flag("--fail-fast", flags->fail_fast, "stop at the first failure");
-  verb->add_option("--max-failures", flags->max_failures, "stop after so many failures; 0: never")->capture_default_str()->check(CLI::NonNegativeNumber);
-  verb->add_option("--checkpoint-s", flags->checkpoint_s, "seconds between checkpoints")->capture_default_str()->check(CLI::PositiveNumber);
+  verb->add_option("--max-failures", flags->max_failures, "stop after so many failures; 0: never")->capture_default_str()->check(not_negative());
+  verb->add_option("--checkpoint-s", flags->checkpoint_s, "seconds between checkpoints")->capture_default_str()->check(positive());
   verb->add_option("--prefetch", flags->prefetch_threads, "threads of a worker that prepare batches")->capture_default_str()->check(CLI::Range(0, 64));
   verb->add_flag("--resume-across", flags->resume_across, "go on from checkpoints of another build or device kind");
   verb->add_flag("--no-probe", flags->no_probe, "estimate the time left from FLOPs, without training 3 steps of each model first");

@@ -54,13 +54,14 @@ struct Running {
 };
 
 /// Why a worker ended that left no end in its journal.
-Verdict judge(int wait_status, int64_t oom_kills_before) {
+Verdict judge(int wait_status, int64_t oom_kills_before, const std::filesystem::path& journal) {
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
     if (number == SIGKILL && kernel_oom_kills() > oom_kills_before) return {Failure::kOom, "the kernel ended the worker for want of memory"};
     if (number == SIGKILL || number == SIGTERM || number == SIGINT) return {Failure::kKilled, fmt::format("the worker was ended by signal {} ({})", number, strsignal(number))};
     return {Failure::kCrashed, fmt::format("the worker crashed with signal {} ({})", number, strsignal(number))};
   }
+  if (!std::filesystem::exists(journal)) return {Failure::kCrashed, fmt::format("'{}' is gone: somebody removed the run folder while the stage ran", journal.string())};
   return {Failure::kCrashed, fmt::format("the worker ended with exit code {} and without a result", WEXITSTATUS(wait_status))};
 }
 
@@ -220,7 +221,7 @@ struct Supervisor::Impl {
   void fail(const Running& run) {
     const StageTask& task = tasks[run.task];
     const auto& own = run.journal->failed();
-    Verdict verdict = run.ours ? *run.ours : own ? Verdict{own->failure, own->message} : judge(*run.wait_status, run.oom_kills);
+    Verdict verdict = run.ours ? *run.ours : own ? Verdict{own->failure, own->message} : judge(*run.wait_status, run.oom_kills, run.dir / "journal.jsonl");
     store.fail_attempt(task.key, run.attempt, verdict.failure, verdict.message, log_tail(run.dir / "log.txt"));
     const std::string name(results::failure_name(verdict.failure));
     spdlog::warn("{} {}: {}", task.label, name, verdict.message);

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <map>
+#include <new>
 
 #include "harness/base/error.h"
 #include "harness/base/json.h"
@@ -111,6 +112,10 @@ DescribeAnswer describe(const DescribeQuery& query, const Registry& registry) {
       answer.models.push_back(describe_model(registry, model, cache.facts(model.task.name, model.task.options)));
     } catch (const Error& error) {
       answer.models.emplace_back().error = error.what();
+    } catch (const c10::Error& error) {  // such as no memory for it
+      answer.models.emplace_back().error = error.what_without_backtrace();
+    } catch (const std::bad_alloc&) {
+      answer.models.emplace_back().error = "there is not enough memory to build it";
     }
   }
   return answer;

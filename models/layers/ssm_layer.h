@@ -22,8 +22,8 @@ struct SsmOptions : StackOptions {
   /// Part of the visit of an architecture's own options.
   template <class Self, class Visitor>
   static void visit_shared(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers", .min = 1});
-    visit("d_model", self.d_model, OptionInfo{.effect = "width D, channels of the convolution", .min = 1});
+    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers", .min = 1, .max = kMostLayers});
+    visit("d_model", self.d_model, OptionInfo{.effect = "width D, channels of the convolution", .min = 1, .max = kLargestWidth});
     visit("bidirectional", self.bidirectional, OptionInfo{.effect = "a second kernel looks ahead"});
     visit("l_max", self.l_max, OptionInfo{.effect = "longest kernel; 0: as long as the input", .min = 0, .unit = "positions"});
     visit_norm(self, visit, {"layer", "batch"});

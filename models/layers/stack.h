@@ -19,8 +19,8 @@ struct StackOptions {
 
   template <class Self, class Visitor>
   static void visit_size(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers", .min = 1});
-    visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1});
+    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers", .min = 1, .max = kMostLayers});
+    visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1, .max = kLargestWidth});
   }
   /// `norms`: kinds that the architecture offers.
   template <class Self, class Visitor>

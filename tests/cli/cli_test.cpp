@@ -33,6 +33,23 @@ TEST(Cli, UnknownFlagSuggests) {
   EXPECT_THAT(answer.err, HasSubstr("--matrix"));
 }
 
+TEST(Cli, NumbersThatAreNoneAndEmptyPathsAreRefusedBeforeAnythingStarts) {
+  EXPECT_THAT(call({"run", "--matrix", "smoke", "--checkpoint-s", "nan"}).err, HasSubstr("'nan' is not a finite number above 0"));
+  EXPECT_THAT(call({"run", "--matrix", "smoke", "--memory-gib", "inf"}).err, HasSubstr("'inf' is not a finite number of at least 0"));
+  EXPECT_THAT(call({"run", "--matrix", "smoke", "--max-failures", "-1"}).err, HasSubstr("'-1' is not a finite number of at least 0"));
+  EXPECT_THAT(call({"run", "--matrix", "smoke", "--db", ""}).err, HasSubstr("--db: is empty; give a path"));
+  EXPECT_THAT(call({"report", "--out", ""}).err, HasSubstr("--out: is empty; give a path"));
+}
+
+TEST(Cli, APathThatTheSystemRefusesIsAnErrorAndNoCrash) {
+  const std::string longest(5000, 'a');
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"status", "--db", longest}, {"run", "--matrix", longest}, {"data", "list", "--data", longest}}) {
+    const auto result = call(arguments);
+    EXPECT_EQ(result.code, 2) << arguments[0];
+    EXPECT_THAT(result.err, HasSubstr("File name too long")) << arguments[0];
+  }
+}
+
 TEST(Cli, WithoutACommandIsAnError) { EXPECT_EQ(call({}).code, 2); }
 
 TEST(Cli, HelpIsNoError) {

@@ -180,7 +180,11 @@ TEST(Matrix, ImpossibleValuesNameWhatIsValid) {
   EXPECT_THAT(error("lr = 0.002", "lr = -1"), HasSubstr("lr = -1 is out of range"));
   EXPECT_THAT(error("lr = 0.002", "lr = 1e999"), StartsWith("m.toml:12:"));
   EXPECT_THAT(error("label = \"b\"", "label = \"transformer\""), HasSubstr("stands at m.toml:18:"));
-  EXPECT_THAT(error("label = \"b\"", "label = \"a/b\""), HasSubstr("no '/'"));
+  EXPECT_THAT(error("label = \"b\"", "label = \"a/b\""), HasSubstr("must not have a '/'"));
+  EXPECT_THAT(error("label = \"b\"", "label = \"\""), HasSubstr("is empty"));
+  EXPECT_THAT(error("label = \"b\"", "label = \"=b\""), HasSubstr("must not begin with '='"));
+  EXPECT_THAT(error("label = \"b\"", "label = \"b\xE2\x80\xAE\""), HasSubstr("turn the direction"));
+  EXPECT_THAT(error("label = \"b\"", "label = \"" + std::string(101, 'b') + "\""), HasSubstr("has 101 bytes; give at most 100"));
   EXPECT_THAT(error("stage = \"pretrain\"", "stage = \"pretran\""), HasSubstr("did you mean 'pretrain'"));
   EXPECT_THAT(error("task = \"fashion\"", "task = \"fasion\""), HasSubstr("did you mean 'fashion'"));
   EXPECT_THAT(error("train = { lr = 1 }", ""), HasSubstr("changes nothing"));
@@ -189,6 +193,12 @@ TEST(Matrix, ImpossibleValuesNameWhatIsValid) {
   EXPECT_THAT(error("finetune = { epochs = 1.5 }, pretrain = { share = 0.5 }", "total = { steps = 1 }"), HasSubstr("finetune mode"));
   EXPECT_THAT(error("margin = 0.02", "margin = -0.02"), HasSubstr("at least 0"));
   EXPECT_THAT(error("protocols = [\"scratch\", \"spt-masked\"]", "protocols = []"), HasSubstr("at least one"));
+}
+
+TEST(Matrix, SeedsStayWithinWhatADatabaseHolds) {
+  const auto seeds = [](const std::string& text) { return error_of(replaced(kFull, "seeds = [1, 2, 3]", "seeds = " + text)); };
+  EXPECT_THAT(seeds("{ first = 9223372036854775807, count = 2 }"), HasSubstr("9223372036854775807 leaves no room for 2 seeds"));
+  EXPECT_EQ(seeds("{ first = 9223372036854775807, count = 1 }"), "");
 }
 
 TEST(Matrix, ProtocolsAreAListOrTables) {

@@ -52,6 +52,16 @@ TEST(Toml, WrongTypeNamesPlaceValueAndWhatIsAllowed) {
   EXPECT_THAT(error_of([&] { budget.list<std::string>("steps"); }), HasSubstr("it must be a list"));
 }
 
+TEST(Toml, AKeyOfTooManyPartsIsRefusedAndNumbersAreNotKeys) {
+  std::string deep = "a";
+  for (int i = 0; i < 100000; ++i) deep += ".a";
+  EXPECT_EQ(error_of([&] { parse_toml("x = 1\n" + deep + " = 1\n", "m.toml"); }), "m.toml:2:202: a key of more than 100 parts");
+  EXPECT_THAT(error_of([&] { parse_toml("x = { " + deep + " = 1 }\n", "m.toml"); }), HasSubstr("a key of more than 100 parts"));
+  std::string numbers = "0.5";
+  for (int i = 0; i < 1000; ++i) numbers += ", 0.5";
+  EXPECT_NO_THROW(parse_toml("x = [" + numbers + "]\n", "m.toml"));
+}
+
 TEST(Toml, AFloatIsNoInteger) {
   const TomlValue file = parse_toml("a = 1.0\n", "m.toml");
   TomlReader reader(file, "m.toml", "");

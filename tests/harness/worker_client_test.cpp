@@ -95,7 +95,7 @@ TEST_F(WorkerClientTest, AFailureShowsWhatTheWorkerSaid) {
   ::setenv("SPT_FAKE_MODE", "fail", 1);
   EXPECT_THAT(error_of([&] { client("")->catalog(); }), HasSubstr("catalog' exited with 3: first\nno such kernel"));
   ::setenv("SPT_FAKE_MODE", "text", 1);
-  EXPECT_THAT(error_of([&] { client("")->catalog(); }), HasSubstr("not valid JSON"));
+  EXPECT_THAT(error_of([&] { client("")->catalog(); }), HasSubstr("is no spt-bench-worker: its answer to catalog is 'not json'"));
 }
 
 TEST_F(WorkerClientTest, GivesUpOnAWorkerThatHangs) {
