@@ -47,9 +47,10 @@ class ArmList {
     return label;
   }
 
-  // In total mode scratch@T is the matched arm of each pretraining protocol; it stands alone only where there is none.
+  // In total mode scratch@T is the matched arm of each pretraining protocol; it stands alone where none has its label.
   void add_scratch(const ProtocolUse& use) {
-    if (matrix_.total_mode() && any_pretrains()) return;
+    const auto answers = [&](const ProtocolUse& other) { return other.pretrains() && scratch_label(other) == use.label; };
+    if (matrix_.total_mode() && std::any_of(uses_.begin(), uses_.end(), answers)) return;
     Arm arm{.name = use.label + (matrix_.total_mode() ? "@T" : "@F"), .kind = "scratch", .protocol = use.label, .pairs_with = "", .init = use.init, .causal = use.entry->causal};
     arm.use = &use;
     arms_.push_back(arm);

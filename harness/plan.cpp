@@ -233,9 +233,9 @@ class Planner {
     Steps steps;
     if (!budgets.total) {
       steps.finetune = budget_steps(*budgets.finetune, units(cell, last));
-      if (cell.stages.size() == 1) return steps;
-      if (budgets.pretrain) steps.pretrain = budget_steps(*budgets.pretrain, units(cell, cell.stages.front()));
-      else steps.pretrain = pretraining_steps(steps.finetune, budgets.share ? std::get<double>(budgets.share->value) : 0.5);
+      if (cell.stages.size() > 1)
+        steps.pretrain = budgets.pretrain ? budget_steps(*budgets.pretrain, units(cell, cell.stages.front()))
+                                          : pretraining_steps(steps.finetune, budgets.share ? std::get<double>(budgets.share->value) : 0.5);
     } else {
       const int64_t total = budget_steps(*budgets.total, units(cell, last));
       if (cell.stages.size() > 1) steps.pretrain = std::llround(static_cast<double>(total) * (budgets.share ? std::get<double>(budgets.share->value) : 0.5));

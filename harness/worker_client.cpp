@@ -117,8 +117,9 @@ std::string data_fingerprint(const std::string& root) {
   constexpr size_t kMost = 20'000;
   std::vector<std::string> rows;
   std::error_code error;
+  const fs::path folder = fs::absolute(root).lexically_normal();
   const auto options = fs::directory_options::skip_permission_denied | fs::directory_options::follow_directory_symlink;
-  for (fs::recursive_directory_iterator it(root, options, error), end; !error && it != end && rows.size() < kMost; it.increment(error)) {
+  for (fs::recursive_directory_iterator it(folder, options, error), end; !error && it != end && rows.size() < kMost; it.increment(error)) {
     if (it.depth() >= kDepth) it.disable_recursion_pending();
     std::error_code gone;
     const auto time = it->last_write_time(gone).time_since_epoch().count();
@@ -126,7 +127,7 @@ std::string data_fingerprint(const std::string& root) {
     rows.push_back(fmt::format("{} {} {}", it->path().string(), size, time));
   }
   std::sort(rows.begin(), rows.end());
-  return sha256(fmt::format("{}\n{}", fs::absolute(root).lexically_normal().string(), fmt::join(rows, "\n")));
+  return sha256(fmt::format("{}\n{}", folder.string(), fmt::join(rows, "\n")));
 }
 
 class ProcessClient final : public WorkerClient {

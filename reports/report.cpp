@@ -104,7 +104,7 @@ void add_notices(Page& page, const ReportInput& input, const std::vector<TaskAna
     if (task.partial_data) partial.push_back(task.task);
     if (task.reference.empty()) without_reference.push_back(task.task);
     for (const CellAnalysis& cell : task.cells) {
-      if (cell.match_residual && *cell.match_residual > kLargestFlopsMismatch && cell.arm.ends_with(":flops")) {
+      if (cell.match_residual && *cell.match_residual > kLargestFlopsMismatch && results::matched_basis(cell.arm) == "flops") {
         page.notices.push_back(fmt::format("{} {} {}: the FLOPs of the arms differ by {:.1f} %, more than the {:.0f} % allowed.", task.task,
                                            cell.architecture, cell.arm, 100 * *cell.match_residual, 100 * kLargestFlopsMismatch));
       }

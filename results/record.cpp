@@ -18,4 +18,14 @@ std::optional<Failure> failure_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view matched_basis(std::string_view arm) {
+  for (const size_t at = arm.rfind('@'); const std::string_view basis : {"examples", "tokens", "flops"}) {
+    const size_t colon = at == std::string_view::npos ? at : arm.find(':', at);
+    if (colon == std::string_view::npos) break;
+    const std::string_view rest = arm.substr(colon + 1);
+    if (rest == basis || rest.starts_with(std::string(basis) + ":")) return basis;
+  }
+  return "steps";
+}
+
 }  // namespace spt::results

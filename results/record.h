@@ -142,6 +142,10 @@ struct ResultRow {
   int64_t threads = 0;
 };
 
+/// Basis that an arm is matched on, by its name: examples, tokens or flops after the first colon behind the last '@'
+/// (`scratch@(P+F):flops`, `scratch@(P+F):flops:half`); else steps.
+std::string_view matched_basis(std::string_view arm);
+
 /// Learning curves of the jobs of a matrix. A point names its curve by number: a million points repeat no text.
 struct Curve {
   std::string job_key, stage_key, stage, split, metric;  ///< stage: pretrain | finetune

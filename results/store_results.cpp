@@ -17,17 +17,13 @@ struct JobTotals {
   std::string pretrain_key;
 };
 
-// Basis of an arm's match: what follows its last colon, scratch@(P+F):flops; steps without one (definitions.md 3).
+/// What `row` has spent on the basis that `arm` is matched on.
 double matched_cost(const ResultRow& arm, const ResultRow& row) {
-  const size_t at = arm.arm.rfind('@');
-  const size_t colon = at == std::string::npos ? at : arm.arm.find(':', at);
-  const std::string basis = colon == std::string::npos ? "steps" : arm.arm.substr(colon + 1);
-  if (basis == "steps") return static_cast<double>(row.steps);
+  const std::string_view basis = matched_basis(arm.arm);
   if (basis == "examples") return static_cast<double>(row.examples);
   if (basis == "tokens") return static_cast<double>(row.tokens);
   if (basis == "flops") return row.flops;
-  if (basis == "wall") return row.device_s;
-  throw Error("arm '{}' is matched on '{}'; known: steps, examples, tokens, flops, wall", arm.arm, basis);
+  return static_cast<double>(row.steps);
 }
 
 std::map<int64_t, JobTotals> read_totals(Database& database, const std::string& matrix_id) {

@@ -36,7 +36,7 @@ class Checkup {
   void check(const std::string& what, F&& body) {
     try {
       body();
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       say(false, fmt::format("{}: {}", what, error.what()));
     }
   }
@@ -70,7 +70,10 @@ void check_worker(const DoctorFlags& flags, Checkup& checkup) {
   else if (flags.device == "cpu") checkup.note("CUDA was not executed; `spt-bench doctor --device cuda` does");
   const auto [text, status] = run_selftest(worker, flags.device);
   std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) checkup.say(!line.starts_with("FAILED"), line.starts_with("ok ") || line.starts_with("FAILED") ? line.substr(8) : line);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("ok ") || line.starts_with("FAILED")) checkup.say(line.starts_with("ok "), line.substr(8));
+    else checkup.note(line);  // why it ended early
+  }
   checkup.say(status == 0, fmt::format("self test on {}", flags.device));
 }
 

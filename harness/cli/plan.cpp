@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <thread>
 
 #include "harness/base/error.h"
@@ -109,14 +110,22 @@ void print_json(const Planned& planned, const PlanFlags& flags, Context& context
 void print_spec(const Plan& plan, const std::string& wanted, Context& context) {
   std::vector<std::pair<const PlanCell*, size_t>> found;
   std::vector<std::string> names;
+  std::set<std::string> keys;
   for (const PlanCell& cell : plan.cells) {
     for (size_t seed = 0; seed < plan.matrix.seeds.size(); ++seed) {
       names.push_back(plan.job_name(cell, seed));
-      const bool by_key = std::any_of(cell.stages.begin(), cell.stages.end(), [&](size_t stage) { return plan.stages[stage + seed].key.starts_with(wanted); });
+      bool by_key = false;
+      for (const size_t stage : cell.stages) {
+        const std::string& key = plan.stages[stage + seed].key;
+        if (!key.starts_with(wanted)) continue;
+        by_key = true;
+        keys.insert(key);
+      }
       if (by_key || names.back() == wanted) found.emplace_back(&cell, seed);
     }
   }
   if (found.empty()) throw Error("{}", unknown_name("key or job", wanted, names));
+  if (keys.size() > 1) throw Error("'{}' begins {} keys; give more of one: {}", wanted, keys.size(), fmt::join(keys, ", "));
   const auto [cell, seed] = found.front();
   context.out << fmt::format("job     {}\n", plan.job_name(*cell, seed));
   for (size_t i = 1; i < found.size(); ++i) context.out << fmt::format("also    {}\n", plan.job_name(*found[i].first, found[i].second));
@@ -139,7 +148,8 @@ void plan_verb(PlanFlags flags, Context& context) {
     states = store.stage_states();
     times = store.attempt_times();
   }
-  planned.work = work_left(planned.plan, states);
+  const std::filesystem::path runs = std::filesystem::absolute(flags.database + ".runs");
+  planned.work = work_left(planned.plan, states, {.retry = {}, .has_checkpoint = [&](const std::string& key) { return std::filesystem::exists(runs / key / "best.safetensors"); }});
   if (!flags.no_probe) planned.estimate = estimate_time(planned.plan, planned.work, times, *worker, {data, "cpu", flags.threads});
   flags.json ? print_json(planned, flags, context) : print_summary(planned, flags, context);
 }

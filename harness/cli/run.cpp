@@ -32,11 +32,6 @@ struct RunFlags {
   bool fail_fast = false, resume_across = false, no_report = false, no_probe = false;
 };
 
-schedule::Keep keep_named(const std::string& name) {
-  if (name == "all") return schedule::Keep::kAll;
-  return name == "best" ? schedule::Keep::kBest : schedule::Keep::kNone;
-}
-
 schedule::RunOptions run_options(const RunFlags& flags, const std::filesystem::path& worker) {
   schedule::RunOptions options;
   options.worker = worker;
@@ -45,7 +40,7 @@ schedule::RunOptions run_options(const RunFlags& flags, const std::filesystem::p
   options.slots = schedule::make_slots(flags.slots, schedule::available_cores(), schedule::available_gpus());
   options.limits = flags.limits;
   options.limits.memory = static_cast<int64_t>(flags.memory_gib * (1 << 30));
-  options.keep = keep_named(flags.keep);
+  options.keep = flags.keep == "best" ? schedule::Keep::kBest : schedule::Keep::kNone;
   options.fail_fast = flags.fail_fast;
   options.max_failures = flags.max_failures;
   options.prefetch_threads = flags.prefetch_threads;
@@ -126,7 +121,15 @@ void print_summary(const schedule::RunSummary& summary, const RunFlags& flags, C
   context.out << fmt::format("{} stages done, {} failed, {} blocked, {} left\n", summary.done, summary.failed, summary.blocked, summary.left);
   for (const auto& [label, reason] : summary.failures) context.out << fmt::format("  {}: {}\n", label, reason);
   if (summary.failed + summary.blocked + summary.left > 0)
-    context.out << fmt::format("run `spt-bench run --matrix {} --db {}` again to go on; diverged and data failures need --retry\n", flags.matrix, flags.db);
+    context.out << fmt::format("run `spt-bench run --matrix {} --db {}` again to go on\n", flags.matrix, flags.db);
+}
+
+void print_tables(const results::Store& store, const results::MatrixRow& matrix, Context& context) {
+  try {
+    print_report(store, matrix, {.figures = false}, "", context);
+  } catch (const Error& error) {  // such as tables over several devices, which only `report --allow-mixed` prints
+    context.out << "note: no tables: " << error.what() << '\n';
+  }
 }
 
 void run_matrix(const RunFlags& flags, Context& context) {
@@ -153,9 +156,12 @@ void run_matrix(const RunFlags& flags, Context& context) {
   const results::MatrixRow row = matrix_row(plan);
   const results::StatusCounts counts = store.status(row.id);
   if (counts.done < counts.jobs) context.exit_code = 1;
+  if (work.run.empty() && work.jobs_failed + work.jobs_blocked > 0)
+    context.out << fmt::format("{} jobs stay failed and {} blocked by them: `spt-bench status --db {} --failures` says why; diverged, data and oom need --retry\n",
+                               work.jobs_failed, work.jobs_blocked, flags.db);
   if (!flags.no_report && !summary.stopped)
     for (const results::MatrixRow& matrix : store.matrices())
-      if (matrix.id == row.id) print_report(store, matrix, {.allow_mixed = true, .figures = false}, "", context);
+      if (matrix.id == row.id) print_tables(store, matrix, context);
 }
 
 }  // namespace
@@ -173,7 +179,7 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--wall-s", flags->limits.wall_s, "longest run of one stage, seconds; 0: no limit")->capture_default_str()->check(not_negative());
   verb->add_option("--silence-s", flags->limits.silence_s, "longest time a stage may be silent, seconds; 0: no limit")->capture_default_str()->check(not_negative());
   verb->add_option("--memory-gib", flags->memory_gib, "memory of one worker, GiB; 0: no limit")->capture_default_str()->check(not_negative());
-  verb->add_option("--keep", flags->keep, "checkpoints to keep when a stage is done")->capture_default_str()->check(CLI::IsMember({"none", "best", "all"}));
+  verb->add_option("--keep", flags->keep, "checkpoints to keep when a stage is done")->capture_default_str()->check(CLI::IsMember({"none", "best"}));
   verb->add_option("--retry", flags->retry, "failure classes to run again beside those that always are")->check(CLI::IsMember({"diverged", "data", "oom"}));
   verb->add_flag("--fail-fast", flags->fail_fast, "stop at the first failure");
   verb->add_option("--max-failures", flags->max_failures, "stop after so many failures; 0: never")->capture_default_str()->check(not_negative());

@@ -191,7 +191,6 @@ struct Supervisor::Impl {
   }
 
   void remove_checkpoints(const StageTask& task) {
-    if (options.keep == Keep::kAll) return;
     std::error_code ignored;  // a checkpoint that cannot be removed costs space, nothing else
     std::filesystem::remove(dir_of(task.key) / "last.safetensors", ignored);
     if (options.keep == Keep::kNone && !task.pretraining) std::filesystem::remove(dir_of(task.key) / "best.safetensors", ignored);
@@ -223,6 +222,10 @@ struct Supervisor::Impl {
     const auto& own = run.journal->failed();
     Verdict verdict = run.ours ? *run.ours : own ? Verdict{own->failure, own->message} : judge(*run.wait_status, run.oom_kills, run.dir / "journal.jsonl");
     store.fail_attempt(task.key, run.attempt, verdict.failure, verdict.message, log_tail(run.dir / "log.txt"));
+    if (stopping && run.ours && verdict.failure == Failure::kKilled) {  // no failure of the stage: it is left for the next run
+      spdlog::info("{} {}", task.label, verdict.message);
+      return observer.ended(task, "stopped", verdict.message, seconds_since(run.started));
+    }
     const std::string name(results::failure_name(verdict.failure));
     spdlog::warn("{} {}: {}", task.label, name, verdict.message);
     ++summary.failed;

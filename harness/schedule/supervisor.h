@@ -33,7 +33,7 @@ struct Limits {
   double stop_s = 4;        ///< from a request to stop to SIGKILL
 };
 
-enum class Keep { kNone, kBest, kAll };
+enum class Keep { kNone, kBest };
 
 struct RunOptions {
   std::filesystem::path worker;

@@ -106,6 +106,15 @@ TEST(StoreResults, MatchOnTheBasisThatTheArmNames) {
   }
 }
 
+TEST(MatchedBasis, IsReadFromTheArmsName) {
+  EXPECT_EQ(matched_basis("scratch@(P+F)"), "steps");
+  EXPECT_EQ(matched_basis("scratch@(P+F):flops"), "flops");
+  EXPECT_EQ(matched_basis("scratch@(P+F):flops:half"), "flops");  // two protocols share the label
+  EXPECT_EQ(matched_basis("scratch@(P+F):tokens:flops"), "tokens");
+  EXPECT_EQ(matched_basis("a:flops@F"), "steps");
+  EXPECT_EQ(matched_basis("half"), "steps");
+}
+
 TEST(StoreResults, LeaveTuningOut) {
   Store store(":memory:", Store::Mode::kReadWrite);
   record_sample(store);
