@@ -21,13 +21,21 @@ at::Tensor to_tensor(const RawTensor& raw, const std::string& where) {
   return tensor;
 }
 
+/// Of the largest |output|. A kernel of s4 with many states is a sum of many terms that cancel.
+double float32_tolerance(const Case& c) {
+  const nlohmann::json& options = c.options();
+  const bool large = c.kind() == "kernel" && c.subject() == "s4" && options.value("d_state", 0) >= 256 && options.value("length", 0) >= 4000;
+  return large ? 1e-3 : 1e-4;
+}
+
 bool must_be_compared(const std::string& tensor) {
   return tensor.starts_with("output.") || tensor.starts_with("grad.") || tensor == "loss";
 }
 
 }  // namespace
 
-Case::Case(const std::filesystem::path& folder) : folder_(folder), name_(folder.filename().string()) {
+Case::Case(const std::filesystem::path& folder, at::ScalarType type)
+    : folder_(folder), type_(type), name_(folder.filename().string()) {
   json_ = parse_json(read_file(folder / "case.json"), (folder / "case.json").string());
   const auto text = [&](const char* key) {
     if (!json_.contains(key) || !json_.at(key).is_string()) throw Error("{}: case.json has no text '{}'", name_, key);
@@ -41,7 +49,9 @@ Case::Case(const std::filesystem::path& folder) : folder_(folder), name_(folder.
   if (text("case") != name_) throw Error("{}: case.json calls itself '{}'", name_, text("case"));
   if (std::filesystem::exists(folder / "case.safetensors")) {
     for (const auto& [tensor, raw] : read_safetensors(folder / "case.safetensors").tensors) {
-      tensors_[tensor] = to_tensor(raw, where(tensor));
+      at::Tensor value = to_tensor(raw, where(tensor));
+      if (!must_be_compared(tensor) && value.is_floating_point()) value = value.to(type_);
+      tensors_[tensor] = std::move(value);
       unused_.insert(tensor);
     }
   }
@@ -66,6 +76,7 @@ std::map<std::string, at::Tensor> Case::take(const std::string& prefix) {
 }
 
 double Case::tolerance(const std::string& key) const {
+  if (type_ == at::kFloat) return float32_tolerance(*this);
   const nlohmann::json& all = json_.at("tolerance");
   const nlohmann::json value = all.contains(key) ? all.at(key) : all.value("output", nlohmann::json());
   if (!value.is_number()) throw Error("{}: tolerance.{} is not a number", name_, key);
@@ -80,8 +91,9 @@ void Case::compare(const std::string& what, const at::Tensor& got, const at::Ten
   }
   if (want.numel() == 0) return;
   const at::Tensor a = got.detach().to(torch::kFloat64), b = want.to(torch::kFloat64);
-  const double scale = absolute ? 1.0 : std::max(1.0, b.abs().max().item<double>());
-  const double difference = (a - b).abs().max().item<double>() / scale;  // NaN stays NaN in max()
+  const double largest = b.abs().max().item<double>();
+  const double scale = type_ == at::kFloat ? largest : absolute ? 1.0 : std::max(1.0, largest);
+  const double furthest = (a - b).abs().max().item<double>(), difference = furthest == 0 ? 0 : furthest / scale;  // NaN stays NaN in max()
   if (!(difference <= worst_)) worst_ = difference;
   if (!(difference <= tolerance)) failures_.push_back(fmt::format("{}: differs by {:.3g}, allowed {:.3g}", what, difference, tolerance));
 }
@@ -105,6 +117,12 @@ void Case::compare_text_output(const std::string& name, const nlohmann::json& go
 void Case::leave_out(const std::string& output) {
   outputs_.erase(output);
   unused_.erase("output." + output);
+}
+
+bool Case::leaves_gradients() {
+  if (type_ == at::kDouble) return false;
+  for (const char* prefix : {"grad.", "loss", "input.cotangent"}) take(prefix);
+  return true;
 }
 
 std::string Case::text(const std::string& file) const {
@@ -141,7 +159,7 @@ void load_strictly(torch::nn::Module& module, const std::map<std::string, at::Te
 }
 
 void compare_gradients(Case& c, torch::nn::Module& module, const at::Tensor& y, const std::map<std::string, at::Tensor>& inputs) {
-  if (!c.has("input.cotangent")) return;
+  if (!c.has("input.cotangent") || c.leaves_gradients()) return;
   const at::Tensor loss = (y * c.input("cotangent")).sum();
   c.compare("loss", loss, c.tensor("loss"), c.tolerance("loss"));
   loss.backward();

@@ -47,7 +47,7 @@ void diagonal_layer_case(Case& c) {
   nlohmann::json given = c.options();
   given.erase("then_length");  // the length of input.x_then says it
   models::SsmLayer layer(diagonal_state_space(c, given), 0);
-  layer.to(torch::kFloat64);
+  layer.to(c.type());
   load_strictly(layer, c.take("weight."), c.name());
   // The published class ignores lengths.
   const at::Tensor lengths = c.has("input.lengths") ? c.input("lengths") : at::Tensor();

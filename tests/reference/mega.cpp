@@ -11,7 +11,7 @@ void mega_ema_case(Case& c) {
   const auto width = reader.get<int64_t>("d_model"), state = reader.get<int64_t>("d_state");
   models::MovingAverage ema(width, state, reader.get<bool>("bidirectional"));
   reader.finish();
-  ema.to(torch::kFloat64);
+  ema.to(c.type());
   load_strictly(ema, c.take("weight."), c.name());
   const at::Tensor x = c.input("x").requires_grad_();
   const at::Tensor y = ema.forward(x);

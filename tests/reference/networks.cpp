@@ -69,7 +69,7 @@ std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& optio
   const std::string architecture = named_architecture(c, options.at("body"));
   spec.options = body_options(c, architecture, options.at("body"));
   auto model = models::build_model(models::find_architecture(architecture), spec);
-  model->to(torch::kFloat64);
+  model->to(c.type());
   model->train();
   return model;
 }
@@ -93,7 +93,7 @@ void architecture_case(Case& c) {
   const bool training = options.value("training", true);
   options.erase("padding");
   const auto body = architecture.build_body(body_options(c, architecture.name, options), {}, 0);
-  body->to(torch::kFloat64);
+  body->to(c.type());
   body->train(training);
   load_strictly(*body, c.take("weight."), c.name());
   const at::Tensor x = c.input("x").requires_grad_();

@@ -77,6 +77,20 @@ TEST_F(PlantedError, InAWeightIsADifference) {
   EXPECT_THAT(result.output, HasSubstr("output.y: differs by"));
 }
 
+TEST_F(PlantedError, InAWeightIsADifferenceInFloat32) {
+  const auto run_float32 = [&] { return run_program(fmt::format("--cases '{}' --dtype float32", root_.string())); };
+  EXPECT_EQ(run_float32().status, 0) << run_float32().output;
+  edit_tensors([](auto& tensors) {
+    std::string& bytes = tensors.at("weight.ssm.D").bytes;
+    double value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    value += 0.01;
+    std::memcpy(bytes.data(), &value, sizeof value);
+  });
+  EXPECT_EQ(run_float32().status, 1);
+  EXPECT_THAT(run_float32().output, HasSubstr("allowed 0.0001"));
+}
+
 TEST_F(PlantedError, OfAMissingWeightIsNamed) {
   edit_tensors([](auto& tensors) { tensors.erase("weight.ssm.D"); });
   EXPECT_EQ(run().status, 1);
