@@ -48,7 +48,6 @@ class Case {
   /// Compares values that case.json itself holds under the name of an output.
   void compare_text_output(const std::string& name, const nlohmann::json& got);
   std::string text(const std::string& file) const;                         ///< another file of the case
-  void leave_out(const std::string& output);  ///< an output that cannot be had here; the caller says why
   void mark_outputs_compared() { outputs_.clear(); }                       ///< where `outputs` names no tensors and no keys
   void check(const std::string& what, bool fine, const std::string& why);  ///< a claim that is no comparison of numbers
 

@@ -133,6 +133,20 @@ TEST_F(PlantedError, InTheFilesIsAFailureOfThatCase) {
   EXPECT_EQ(run().status, 1);
 }
 
+TEST(ReferenceProgram, FailsWhereAClipIsNotToBeHad) {
+  const fs::path root = fs::path(testing::TempDir()) / fmt::format("spt-reference-{}-clips", ::getpid()), source = fs::path(SPT_REFERENCE_CASES) / "preprocess_speech";
+  fs::create_directories(root / "case");
+  for (const char* file : {"case.json", "case.safetensors"}) fs::copy(source / file, root / "case" / file);
+  EXPECT_EQ(run_program(fmt::format("--cases '{}'", root.string())).status, 0) << "clips of the repository's own case";
+  nlohmann::json json = parse_json(read_file(source / "case.json"), "case.json");
+  json["files"]["train"][0] = "bed/00000000_nohash_9.wav";
+  write_file_atomically(root / "case" / "case.json", json.dump());
+  const ProgramRun run = run_program(fmt::format("--cases '{}'", root.string()));
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.output, HasSubstr("bed/00000000_nohash_9.wav is neither beside the case"));
+  fs::remove_all(root);
+}
+
 TEST(ReferenceProgram, FailsWhereThereIsNothingToRun) {
   EXPECT_EQ(run_program("--filter no_such_case").status, 1);
   EXPECT_EQ(run_program("--cases /no/such/folder").status, 1);
