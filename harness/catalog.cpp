@@ -21,6 +21,7 @@ void fields(Is<ArchitectureEntry> auto& e, auto&& field) {
 }
 void fields(Is<TaskEntry> auto& e, auto&& field) {
   field("name", e.name), field("version", e.version), field("summary", e.summary), field("source", e.source), field("options", e.options);
+  field("leaks", e.leaks);
 }
 void fields(Is<ObjectiveEntry> auto& e, auto&& field) { field("name", e.name), field("version", e.version), field("options", e.options); }
 void fields(Is<StageEntry> auto& e, auto&& field) { field("name", e.name), field("objective", e.objective), field("options", e.options); }

@@ -29,6 +29,7 @@ struct TaskEntry {
   int64_t version = 1;
   std::string summary, source;
   std::vector<OptionSchema> options;
+  std::string leaks = {};  ///< what two splits share, or ""
 };
 
 struct ObjectiveEntry {

@@ -11,6 +11,7 @@
 #include "tasks/formats/split.h"
 #include "tasks/split_sizes.h"
 #include "tasks/token_dataset.h"
+#include "tasks/z_score.h"
 
 namespace spt::tasks {
 namespace {
@@ -29,6 +30,8 @@ struct BidmcOptions {
   int64_t test_examples = 0;
   int64_t split_seed = 42;
   bool partial = false;
+  bool z_score = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
@@ -42,6 +45,8 @@ struct BidmcOptions {
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed; 0: all", .min = 0});
     visit("split_seed", self.split_seed, {.effect = "seed of the split; the published split by window has 0", .min = 0, .max = 4294967294.0});
     visit("partial", self.partial, {.effect = "take recordings or windows that are not the official ones"});
+    visit("z_score", self.z_score, z_score_info());
+    SubsetOptions::visit(self.subset, visit);
   }
   void validate(const std::string& where) const {
     if (source == "tser" && split == "recording")
@@ -129,7 +134,7 @@ void take_tables(BidmcWindows& all, const BidmcOptions& options, BidmcTarget tar
 TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const SplitSizes& there, const std::string& data_hash, const std::string& where) {
   for (size_t k = 0; k < there.size(); ++k)
     if (there[k] == 0) throw DataError("{}: there are no {} windows", where, split_name(static_cast<Split>(k)));
-  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, where);
+  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, where, options.subset);
   TaskFacts facts;
   facts.kind = "regression";
   facts.channels = formats::kBidmcChannels;
@@ -185,7 +190,7 @@ class BidmcDataset : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(order_.size()); }
   int64_t length(int64_t) const override { return formats::kBidmcWindow; }
   int64_t label(int64_t) const override { return -1; }
-  std::span<const int64_t> order() const { return order_; }
+  int64_t cluster(int64_t index) const override { return all_->windows[static_cast<size_t>(order_.at(static_cast<size_t>(index)))].recording; }
 
   Batch batch(std::span<const int64_t> indices) const override {
     constexpr int64_t kNumbers = formats::kBidmcWindow * formats::kBidmcChannels;
@@ -220,23 +225,9 @@ std::vector<int64_t> chosen_windows(const std::vector<int64_t>& windows, int64_t
   return chosen;
 }
 
-/// From which recordings the test scores are, in their order: clusters of the intervals.
-std::string test_recordings(const BidmcWindows& all, std::span<const int64_t> test) {
-  std::string text;
-  for (size_t i = 0; i < test.size();) {
-    const int64_t recording = all.windows[static_cast<size_t>(test[i])].recording;
-    size_t end = i;
-    while (end < test.size() && all.windows[static_cast<size_t>(test[end])].recording == recording) ++end;
-    text += fmt::format("{}{} x {}", text.empty() ? "" : ", ", recording, end - i);
-    i = end;
-  }
-  return "recordings of the test scores, in their order: " + text;
-}
-
-std::vector<std::string> bidmc_notes(const BidmcWindows& all, const BidmcOptions& options, std::span<const int64_t> test) {
-  if (options.split == "window")
-    return {"split by window, as published: windows overlap, and the same recording is in train, validation and test"};
-  return {"no recording is in two splits", test_recordings(all, test)};
+std::string bidmc_note(const BidmcOptions& options) {
+  return options.split == "window" ? "split by window, as published: windows overlap, and the same recording is in train, validation and test"
+                                   : "no recording is in two splits";
 }
 
 OpenedTask open_bidmc(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root, const Stream& subset, const std::string& where) {
@@ -250,12 +241,12 @@ OpenedTask open_bidmc(const BidmcOptions& options, BidmcTarget target, const std
     scaling = std::make_shared<const formats::TargetScaling>(train);
   }
   const auto dataset = [&](std::vector<int64_t> order) { return std::make_shared<const BidmcDataset>(all, scaling, std::move(order)); };
-  const auto test = dataset(chosen_windows(all->splits.test, options.test_examples, options.split_seed));
-  opened.train = dataset(formats::subset(all->splits.train, options.train_examples, subset));
+  opened.train = dataset(train_members(options.subset, all->splits.train, opened.facts.train_size, subset));
   opened.unlabelled_train = dataset(all->splits.train);
   opened.validation = dataset(chosen_windows(all->splits.validation, options.validation_examples, options.split_seed));
-  opened.test = test;
-  opened.notes = bidmc_notes(*all, options, test->order());
+  opened.test = dataset(chosen_windows(all->splits.test, options.test_examples, options.split_seed));
+  opened.notes = {bidmc_note(options)};
+  if (options.z_score) z_score(opened, formats::kBidmcChannels, kZScoreStoredValues);
   return opened;
 }
 
@@ -268,6 +259,7 @@ Task bidmc_task(std::string name, formats::BidmcTarget target, std::string summa
   task.version = 1;
   task.summary = std::move(summary);
   task.source = "Pimentel et al. 2016, BIDMC PPG and Respiration Dataset; windows as in TSER (Tan et al. 2021); specs/never-from-scratch.md 2";
+  task.leaks = "no window; with split = \"window\", as published, overlapping windows and recordings";
   task.options = schema_of<BidmcOptions>();
   task.validate = [where](const OptionMap& given) { read_bidmc_options(given, where); };
   task.facts = [target, where](const OptionMap& given, const std::filesystem::path& root) { return facts_of_bidmc(read_bidmc_options(given, where), target, root, where); };

@@ -32,7 +32,7 @@ ImageSizes image_sizes(const ImageTaskOptions& options, const formats::ImageCoun
   sizes.validation_split = std::min(kMostValidation, counts.train / 10);
   sizes.pool_of_train = counts.train - sizes.validation_split;
   const SplitSizes asked = {options.train_examples, options.validation_examples, options.test_examples};
-  const SplitSizes chosen = examples_asked(asked, {sizes.pool_of_train, sizes.validation_split, counts.test}, where);
+  const SplitSizes chosen = examples_asked(asked, {sizes.pool_of_train, sizes.validation_split, counts.test}, where, options.subset);
   sizes.train = chosen[0];
   sizes.validation = chosen[1];
   sizes.test = chosen[2];
@@ -111,7 +111,7 @@ OpenedTask open_images(const ImageTaskSource& source, const ImageTaskOptions& op
   const auto some = [&](const auto& images, const std::vector<int64_t>& members, int64_t n) {
     return stratified_members(formats::StoredImages(images), members, n, options.split_seed);
   };
-  const auto chosen_train = dataset(train_images, formats::subset(splits.train, sizes.train, subset), 0);
+  const auto chosen_train = dataset(train_images, train_members(options.subset, splits.train, sizes.train, subset), 0);
   const auto chosen_validation = dataset(train_images, some(train_images, splits.validation, sizes.validation), 0);
   const auto chosen_test = dataset(test_images, some(test_images, test, sizes.test), train_images->n);
   std::unordered_set<std::string_view> train_texts;
@@ -122,6 +122,7 @@ OpenedTask open_images(const ImageTaskSource& source, const ImageTaskOptions& op
   opened.validation = chosen_validation;
   opened.test = chosen_test;
   opened.unlabelled_train = sizes.train == sizes.pool_of_train ? chosen_train : dataset(train_images, splits.train, 0);
+  if (options.z_score) z_score(opened, source.channels, kZScoreStoredValues);
   return opened;
 }
 

@@ -6,7 +6,9 @@
 
 #include "tasks/formats/image.h"
 #include "tasks/formats/images_dataset.h"
+#include "tasks/split_sizes.h"
 #include "tasks/task.h"
+#include "tasks/z_score.h"
 
 namespace spt::tasks {
 
@@ -20,6 +22,8 @@ struct ImageTaskOptions {
   std::string split = "stratified";
   int64_t split_seed = 42;
   bool partial = false;
+  bool z_score = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
@@ -32,6 +36,8 @@ struct ImageTaskOptions {
     visit("split", self.split, OptionInfo{.effect = "how validation is carved out of train; random: the published torch random_split", .choices = {"random", "stratified"}});
     visit("split_seed", self.split_seed, OptionInfo{.effect = "seed of that split", .min = 0, .max = 4294967295.0});
     visit("partial", self.partial, OptionInfo{.effect = "run on data that are not the whole official set"});
+    visit("z_score", self.z_score, z_score_info());
+    SubsetOptions::visit(self.subset, visit);
   }
 };
 

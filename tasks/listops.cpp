@@ -7,6 +7,7 @@
 #include "harness/base/hash.h"
 #include "tasks/formats/split.h"
 #include "tasks/formats/vocabulary.h"
+#include "tasks/split_sizes.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
 
@@ -27,6 +28,7 @@ struct ListopsTaskOptions {
   int64_t validation_examples = ListopsCounts{}.validation;
   int64_t test_examples = ListopsCounts{}.test;
   bool partial = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
@@ -42,12 +44,15 @@ struct ListopsTaskOptions {
     visit("validation_examples", self.validation_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000});
     visit("test_examples", self.test_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000});
     visit("partial", self.partial, {.effect = "take files without Long Range Arena's 96,000, 2,000 and 2,000 expressions"});
+    SubsetOptions::visit(self.subset, visit);
   }
 
   formats::ListopsOptions generator() const {
     return {max_length, min_length, max_depth, max_arguments, generator_seed};
   }
   ListopsCounts counts() const { return {train_examples, validation_examples, test_examples}; }
+  /// `there`: expressions of the train split, generated or in the file.
+  int64_t train_size(int64_t there) const { return tasks::train_size(subset, train_examples == there ? 0 : train_examples, there, "task listops"); }
 
   void validate() const {
     if (source == "generated") {
@@ -94,7 +99,7 @@ TaskFacts listops_facts(const ListopsTaskOptions& options, const TokenRows& trai
   facts.train_lengths = length_histogram(train);
   facts.outputs = 10;
   facts.metrics = {{"accuracy", "", true}};
-  facts.train_size = options.train_examples;
+  facts.train_size = options.train_size(train.size());
   facts.validation_size = options.validation_examples;
   facts.test_size = options.test_examples;
   facts.partial = options.partial;
@@ -156,19 +161,20 @@ TaskFacts facts_of_listops(const OptionMap& given, const std::filesystem::path& 
   return listops_files_facts(options, *encode_listops(files.splits[0], options.max_length), files);
 }
 
-OpenedTask open_generated_listops(const ListopsTaskOptions& options) {
+OpenedTask open_generated_listops(const ListopsTaskOptions& options, const Stream& subset) {
   const auto rows = [&](Split split, int64_t n) {
     return encode_listops(formats::generate_listops(options.generator(), split_name(split), n), options.max_length);
   };
   const auto train = rows(Split::kTrain, options.train_examples);
   OpenedTask opened;
   opened.facts = generated_listops_facts(options, *train);
-  opened.train = std::make_shared<TokenDataset>(train, all_indices(options.train_examples), kFirstTrainId);
+  const std::vector<int64_t> all = all_indices(options.train_examples);
+  opened.unlabelled_train = std::make_shared<TokenDataset>(train, all, kFirstTrainId);
+  opened.train = std::make_shared<TokenDataset>(train, train_members(options.subset, all, opened.facts.train_size, subset), kFirstTrainId);
   opened.validation = std::make_shared<TokenDataset>(rows(Split::kValidation, options.validation_examples),
                                                      all_indices(options.validation_examples), kFirstValidationId);
   opened.test =
       std::make_shared<TokenDataset>(rows(Split::kTest, options.test_examples), all_indices(options.test_examples), kFirstTestId);
-  opened.unlabelled_train = opened.train;
   opened.notes = {"no expression stands twice, in a split or in two"};
   return opened;
 }
@@ -180,7 +186,7 @@ OpenedTask open_listops_files(const ListopsTaskOptions& options, const std::file
   const std::vector<int64_t> all = all_indices(train->size());
   OpenedTask opened;
   opened.facts = listops_files_facts(options, *train, files);
-  opened.train = std::make_shared<TokenDataset>(train, formats::subset(all, options.train_examples, subset), kFirstTrainId);
+  opened.train = std::make_shared<TokenDataset>(train, train_members(options.subset, all, opened.facts.train_size, subset), kFirstTrainId);
   opened.validation = std::make_shared<TokenDataset>(rows(1), all_indices(options.validation_examples), kFirstValidationId);
   opened.test = std::make_shared<TokenDataset>(rows(2), all_indices(options.test_examples), kFirstTestId);
   opened.unlabelled_train = std::make_shared<TokenDataset>(train, all, kFirstTrainId);
@@ -200,7 +206,7 @@ Task listops() {
   task.facts = facts_of_listops;
   task.open = [](const OptionMap& given, const std::filesystem::path& data_root, const Stream& subset) {
     const ListopsTaskOptions options = read_listops_options(given);
-    return options.source == "generated" ? open_generated_listops(options) : open_listops_files(options, data_root, subset);
+    return options.source == "generated" ? open_generated_listops(options, subset) : open_listops_files(options, data_root, subset);
   };
   return task;
 }

@@ -10,6 +10,7 @@
 #include "tasks/split_sizes.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
+#include "tasks/z_score.h"
 
 namespace spt::tasks {
 namespace {
@@ -28,6 +29,8 @@ struct PathfinderTaskOptions {
   int64_t split_seed = 42;
   int64_t generator_seed = 0;
   bool partial = false;
+  bool z_score = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
@@ -43,6 +46,8 @@ struct PathfinderTaskOptions {
     visit("split_seed", self.split_seed, {.effect = "files: seed of that split", .min = 0, .max = 4294967295.0});
     visit("generator_seed", self.generator_seed, {.effect = "which images are generated; not the job's seed", .min = 0});
     visit("partial", self.partial, {.effect = "take files without Long Range Arena's 200,000 images"});
+    visit("z_score", self.z_score, z_score_info());
+    SubsetOptions::visit(self.subset, visit);
   }
 
   void validate(const std::string& where) const {
@@ -100,7 +105,7 @@ class PathfinderTask {
   }
 
   TaskFacts common_facts(const PathfinderTaskOptions& options, int64_t n) const {
-    const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, split_sizes(n), where_);
+    const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, split_sizes(n), where_, options.subset);
     const formats::ImageSteps s = steps(options);
     TaskFacts facts;
     facts.channels = s.width();
@@ -111,7 +116,7 @@ class PathfinderTask {
     if (facts.validation_size == 0) throw DataError("{}: {} images are too few to split", where_, n);
     facts.train_lengths = {{s.length(), facts.train_size}};
     facts.outputs = 2;
-    facts.value_loss = s.width() == 1 ? "levels" : "mae";  // classes of grey are for one pixel a step
+    facts.value_loss = s.width() == 1 && !options.z_score ? "levels" : "mae";  // classes of grey are for one pixel a step
     facts.mask_ratio = kPathfinderMaskRatio;
     facts.metrics = {{.name = "accuracy", .unit = "", .higher_is_better = true}};
     return facts;
@@ -183,13 +188,14 @@ class PathfinderTask {
       return std::make_shared<const ImageDataset>(splits.images[k], s, std::move(members), splits.first_ids[k]);
     };
     OpenedTask opened;
-    opened.train = dataset(0, formats::subset(splits.members[0], facts.train_size, subset));
+    opened.train = dataset(0, train_members(options.subset, splits.members[0], facts.train_size, subset));
     opened.validation = dataset(1, stratified_members(*splits.images[1], splits.members[1], facts.validation_size, options.split_seed));
     opened.test = dataset(2, stratified_members(*splits.images[2], splits.members[2], facts.test_size, options.split_seed));
     const bool whole = facts.train_size == static_cast<int64_t>(splits.members[0].size());
     opened.unlabelled_train = whole ? opened.train : dataset(0, splits.members[0]);
     opened.facts = std::move(facts);
     opened.notes = std::move(notes);
+    if (options.z_score) z_score(opened, 1, kZScoreMadeValues);
     return opened;
   }
 

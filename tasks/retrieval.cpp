@@ -24,6 +24,7 @@ struct RetrievalOptions {
   int64_t test_examples = 0;
   int64_t split_seed = 42;
   bool partial = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
@@ -37,6 +38,7 @@ struct RetrievalOptions {
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
     visit("split_seed", self.split_seed, {.effect = "which pairs those subsets have; the splits are the files'", .min = 0});
     visit("partial", self.partial, {.effect = "take pairs that are not the official ones"});
+    SubsetOptions::visit(self.subset, visit);
   }
 };
 
@@ -106,7 +108,7 @@ EncodedPairs encode_pairs(const RetrievalOptions& options, const formats::AanDat
   TaskFacts& facts = encoded.facts;
   SplitSizes there{};
   for (size_t k = 0; k < there.size(); ++k) there[k] = static_cast<int64_t>(data.pairs[k].size());
-  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task retrieval");
+  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task retrieval", options.subset);
   facts.vocabulary = ids.size();
   facts.max_length = options.max_length;
   facts.train_lengths.assign(lengths.begin(), lengths.end());
@@ -152,7 +154,7 @@ OpenedTask open_retrieval(const OptionMap& given, const std::filesystem::path& d
   };
   OpenedTask opened;
   opened.facts = encoded.facts;
-  opened.train = dataset(0, formats::subset(all, options.train_examples, subset), kFirstTrainId);
+  opened.train = dataset(0, train_members(options.subset, all, encoded.facts.train_size, subset), kFirstTrainId);
   opened.unlabelled_train = dataset(0, all, kFirstTrainId);
   opened.validation = dataset(1, stratified_pairs(*encoded.pairs[1], encoded.facts.validation_size, options.split_seed), kFirstValidationId);
   opened.test = dataset(2, stratified_pairs(*encoded.pairs[2], encoded.facts.test_size, options.split_seed), kFirstTestId);
@@ -171,6 +173,7 @@ Task retrieval() {
   task.version = 1;
   task.summary = "does one paper cite the other, two documents of one character a position; 2 classes (Long Range Arena's Retrieval)";
   task.source = "ACL Anthology Network (Radev et al. 2013); Long Range Arena (arXiv:2011.04006) \"Retrieval\"";
+  task.leaks = "papers stand in pairs of all splits; pairs only where the files of Long Range Arena have them twice";
   task.options = schema_of<RetrievalOptions>();
   task.facts = [](const OptionMap& given, const std::filesystem::path& data_root) {
     const RetrievalOptions options = read_retrieval_options(given);

@@ -11,6 +11,7 @@
 #include "tasks/split_sizes.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
+#include "tasks/z_score.h"
 
 namespace spt::tasks {
 namespace {
@@ -28,6 +29,8 @@ struct SpeechOptions {
   int64_t test_examples = 0;
   int64_t split_seed = 42;
   bool partial = false;
+  bool z_score = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
@@ -41,6 +44,8 @@ struct SpeechOptions {
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
     visit("split_seed", self.split_seed, {.effect = "which clips those subsets have; the splits are the official lists'", .min = 0});
     visit("partial", self.partial, {.effect = "take clips that are not the whole official set"});
+    visit("z_score", self.z_score, z_score_info());
+    SubsetOptions::visit(self.subset, visit);
   }
 
   /// Errors: Error for a word that the release does not have or that stands twice, or fewer than two.
@@ -104,7 +109,7 @@ SpeechData load_speech_task(const SpeechOptions& options, const std::filesystem:
 TaskFacts speech_facts(const SpeechOptions& options, const SplitSizes& there, const std::string& data_hash) {
   for (size_t k = 0; k < there.size(); ++k)
     if (there[k] == 0) throw DataError("task speech: there are no {} clips of these words", split_name(static_cast<Split>(k)));
-  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task speech");
+  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task speech", options.subset);
   TaskFacts facts;
   facts.channels = 1;
   facts.max_length = (formats::kSpeechSamples + options.resolution - 1) / options.resolution;
@@ -213,12 +218,13 @@ OpenedTask open_speech(const OptionMap& given, const std::filesystem::path& data
     return formats::stratified_split(shared->chosen.labels[split], n, static_cast<uint64_t>(options.split_seed)).validation;
   };
   const std::vector<int64_t> all = all_indices(there[0]);
-  opened.train = dataset(0, formats::subset(all, options.train_examples, subset), kFirstTrainId);
+  opened.train = dataset(0, train_members(options.subset, all, opened.facts.train_size, subset), kFirstTrainId);
   opened.unlabelled_train = dataset(0, all, kFirstTrainId);
   opened.validation = dataset(1, stratified(1, opened.facts.validation_size), kFirstValidationId);
   opened.test = dataset(2, stratified(2, opened.facts.test_size), kFirstTestId);
   opened.notes = {speech_copies(*shared, 1), speech_copies(*shared, 2),
                   "each time step is standardised over the whole train split, before a subset is taken from it"};
+  if (options.z_score) z_score(opened, 1, kZScoreStoredValues);
   return opened;
 }
 

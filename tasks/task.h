@@ -38,6 +38,7 @@ class Dataset {
   virtual Batch batch(std::span<const int64_t> indices) const = 0;  ///< padded to the longest row of the batch
   virtual int64_t length(int64_t index) const = 0;                  ///< of one example, for cost estimates
   virtual int64_t label(int64_t index) const = 0;                   ///< class, or -1
+  virtual int64_t cluster(int64_t) const { return -1; }             ///< number shared by examples that depend on each other; -1: this stands for itself
 };
 
 struct MetricFacts {
@@ -78,6 +79,7 @@ struct Task {
   int version = 1;
   std::string summary;
   std::string source;
+  std::string leaks;                  ///< what the published data or splits have in two splits; "": no example is in two
   std::vector<OptionSchema> options;
   std::function<void(const OptionMap&)> validate;  ///< conditions between options; may be empty
   std::function<TaskFacts(const OptionMap&, const std::filesystem::path& data_root)> facts;

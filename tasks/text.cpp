@@ -7,7 +7,9 @@
 #include "tasks/formats/imdb.h"
 #include "tasks/formats/split.h"
 #include "tasks/formats/tokenize.h"
+#include "tasks/formats/vocabulary.h"
 #include "tasks/imdb_official.h"
+#include "tasks/split_sizes.h"
 #include "tasks/task.h"
 #include "tasks/token_dataset.h"
 
@@ -15,8 +17,10 @@ namespace spt::tasks {
 namespace {
 
 constexpr int64_t kImdbExamples = 25000;  // of the official train and test sets
+constexpr int64_t kByteValues = 256;
 
 struct TextOptions {
+  std::string tokens = "characters";
   int64_t max_length = 4096;
   int64_t min_freq = 15;
   int64_t validation_examples = 2500;
@@ -24,10 +28,13 @@ struct TextOptions {
   int64_t test_examples = 0;
   int64_t split_seed = 42;
   bool partial = false;
+  SubsetOptions subset;
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("max_length", self.max_length, {.effect = "reviews are cut so that they fit with <eos>", .min = 2, .unit = "characters"});
+    visit("tokens", self.tokens,
+          {.effect = "one character a position, with a vocabulary counted in train, or one byte, with a vocabulary of all 256", .choices = {"bytes", "characters"}});
+    visit("max_length", self.max_length, {.effect = "reviews are cut so that they fit with <eos>", .min = 2, .unit = "tokens"});
     visit("min_freq", self.min_freq,
           {.effect = "rarer characters of the official train set become <unk>; counted in cut reviews", .min = 1, .unit = "occurrences"});
     visit("validation_examples", self.validation_examples, {.effect = "carved out of train by split_seed, stratified", .min = 2});
@@ -35,10 +42,19 @@ struct TextOptions {
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
     visit("split_seed", self.split_seed, {.effect = "which reviews are validation", .min = 0});
     visit("partial", self.partial, {.effect = "take reviews that are not the official 25,000 and 25,000"});
+    SubsetOptions::visit(self.subset, visit);
+  }
+
+  void validate() const {
+    if (tokens == "bytes" && min_freq != TextOptions{}.min_freq) throw Error("task text: min_freq = {} goes with tokens = \"characters\"", min_freq);
   }
 };
 
-TextOptions read_text_options(const OptionMap& given) { return read_options<TextOptions>(given, "task text"); }
+TextOptions read_text_options(const OptionMap& given) {
+  const auto options = read_options<TextOptions>(given, "task text");
+  options.validate();
+  return options;
+}
 
 struct TextSizes {
   int64_t train, validation, test;
@@ -51,27 +67,34 @@ TextSizes text_sizes(const TextOptions& options, int64_t train, int64_t test) {
     throw Error("task text: {} train and {} test reviews are too few for validation_examples {}, train_examples {} and test_examples {}",
                 train, test, options.validation_examples, options.train_examples, options.test_examples);
   }
-  return {options.train_examples > 0 ? options.train_examples : left, options.validation_examples,
+  return {train_size(options.subset, options.train_examples, left, "task text"), options.validation_examples,
           options.test_examples > 0 ? options.test_examples : test};
 }
 
-using Characters = std::vector<std::u32string>;
-
-/// The reviews' characters, cut to max_length - 1.
-Characters characters_of(const std::vector<formats::Review>& reviews, std::string_view split, int64_t max_length) {
-  Characters texts;
-  texts.reserve(reviews.size());
-  for (const formats::Review& review : reviews) {
-    texts.push_back(formats::code_points(review.text, formats::review_name(split, review)));
-    if (static_cast<int64_t>(texts.back().size()) >= max_length) texts.back().resize(max_length - 1);
-    texts.back().shrink_to_fit();
-  }
-  return texts;
+/// A review's characters, cut to max_length - 1. They are decoded each time: kept, they would take four bytes each.
+std::u32string characters_of(const formats::Review& review, std::string_view split, int64_t max_length) {
+  std::u32string text = formats::code_points(review.text, formats::review_name(split, review));
+  if (static_cast<int64_t>(text.size()) >= max_length) text.resize(static_cast<size_t>(max_length - 1));
+  return text;
 }
 
-std::shared_ptr<TokenRows> encode_reviews(const CharacterIds& ids, const Characters& texts, const std::vector<formats::Review>& reviews) {
+/// A review's bytes as ids, in the order of their values, cut so that `<eos>` fits.
+std::vector<int64_t> byte_ids(const formats::Review& review, int64_t max_length) {
+  const std::string_view text = std::string_view(review.text).substr(0, static_cast<size_t>(max_length - 1));
+  std::vector<int64_t> ids;
+  ids.reserve(text.size() + 1);
+  for (const char byte : text) ids.push_back(formats::kSpecialTokens + static_cast<unsigned char>(byte));
+  ids.push_back(formats::kEosId);
+  return ids;
+}
+
+template <class Encode>
+std::shared_ptr<TokenRows> encode_reviews(const std::vector<formats::Review>& reviews, int64_t max_length, Encode&& encode) {
   auto rows = std::make_shared<TokenRows>();
-  for (size_t i = 0; i < texts.size(); ++i) rows->add(ids.encode(texts[i]), reviews[i].label);
+  size_t tokens = 0;  // at most: a character has a byte or more
+  for (const formats::Review& review : reviews) tokens += std::min(review.text.size() + 1, static_cast<size_t>(max_length));
+  rows->reserve(tokens, reviews.size());
+  for (const formats::Review& review : reviews) rows->add(encode(review), review.label);
   return rows;
 }
 
@@ -83,7 +106,7 @@ TaskFacts text_facts(const TextOptions& options, const TextSizes& sizes) {
   facts.train_size = sizes.train;
   facts.validation_size = sizes.validation;
   facts.test_size = sizes.test;
-  facts.data_source = "Large Movie Review Dataset v1.0 (Maas et al. 2011), labelled reviews as characters";
+  facts.data_source = "Large Movie Review Dataset v1.0 (Maas et al. 2011), labelled reviews as " + options.tokens;
   facts.partial = options.partial;
   return facts;
 }
@@ -104,15 +127,25 @@ struct EncodedText {
 };
 
 EncodedText encode_text(const TextOptions& options, const formats::ImdbData& data) {
-  const Characters train = characters_of(data.train, "train", options.max_length);
-  CharacterCounts counts;
-  for (const std::u32string& text : train) counts.add(text);
-  const CharacterIds ids(counts, options.min_freq);
   EncodedText encoded;
-  encoded.train = encode_reviews(ids, train, data.train);
-  encoded.test = encode_reviews(ids, characters_of(data.test, "test", options.max_length), data.test);
+  int64_t vocabulary = formats::kSpecialTokens + kByteValues;
+  if (options.tokens == "bytes") {
+    const auto encode = [&](const formats::Review& review) { return byte_ids(review, options.max_length); };
+    encoded.train = encode_reviews(data.train, options.max_length, encode);
+    encoded.test = encode_reviews(data.test, options.max_length, encode);
+  } else {
+    CharacterCounts counts;
+    for (const formats::Review& review : data.train) counts.add(characters_of(review, "train", options.max_length));
+    const CharacterIds ids(counts, options.min_freq);
+    const auto encode = [&](std::string_view split) {
+      return [&, split](const formats::Review& review) { return ids.encode(characters_of(review, split, options.max_length)); };
+    };
+    encoded.train = encode_reviews(data.train, options.max_length, encode("train"));
+    encoded.test = encode_reviews(data.test, options.max_length, encode("test"));
+    vocabulary = ids.size();
+  }
   encoded.facts = text_facts(options, text_sizes(options, encoded.train->size(), encoded.test->size()));
-  encoded.facts.vocabulary = ids.size();
+  encoded.facts.vocabulary = vocabulary;
   encoded.facts.train_lengths = length_histogram(*encoded.train);
   encoded.facts.data_hash = data.data_hash;
   return encoded;
@@ -123,11 +156,11 @@ EncodedText encode_text(const TextOptions& options, const formats::ImdbData& dat
 TaskFacts facts_of_text(const OptionMap& given, const std::filesystem::path& data_root) {
   const TextOptions options = read_text_options(given);
   const auto vocabulary = official_imdb_vocabulary(options.max_length);
-  if (options.partial || !vocabulary || options.min_freq != TextOptions{}.min_freq) {
+  if (options.partial || !vocabulary || options.min_freq != TextOptions{}.min_freq || options.tokens != TextOptions{}.tokens) {
     if (!options.partial && !formats::find_imdb(data_root)) {
-      throw DataError("task text: the vocabulary for max_length = {}, min_freq = {} is counted in the reviews, and there are none below "
-                      "'{}'; without them it is known for max_length = 1024, 2048 and 4096 with min_freq = {}. {}",
-                      options.max_length, options.min_freq, data_root.string(), TextOptions{}.min_freq,
+      throw DataError("task text: vocabulary and lengths for tokens = \"{}\", max_length = {}, min_freq = {} are counted in the reviews, and there are none "
+                      "below '{}'; without them they are known for characters, max_length = 1024, 2048 and 4096 and min_freq = {}. {}",
+                      options.tokens, options.max_length, options.min_freq, data_root.string(), TextOptions{}.min_freq,
                       formats::how_to_get_imdb(data_root));
     }
     return encode_text(options, load_text(options, data_root)).facts;
@@ -161,7 +194,7 @@ OpenedTask open_text(const OptionMap& given, const std::filesystem::path& data_r
   OpenedTask opened;
   opened.facts = encoded.facts;
   opened.train =
-      std::make_shared<TokenDataset>(encoded.train, formats::subset(carved.train, options.train_examples, subset), kFirstTrainId);
+      std::make_shared<TokenDataset>(encoded.train, train_members(options.subset, carved.train, encoded.facts.train_size, subset), kFirstTrainId);
   opened.unlabelled_train = std::make_shared<TokenDataset>(encoded.train, carved.train, kFirstTrainId);
   // Validation reviews are rows of the official train set, so their ids differ from those of train as they are.
   opened.validation = std::make_shared<TokenDataset>(encoded.train, carved.validation, kFirstTrainId);
@@ -169,8 +202,8 @@ OpenedTask open_text(const OptionMap& given, const std::filesystem::path& data_r
   const int64_t leaked_test = texts_in_both(data.train, carved.train, data.test, test);
   const int64_t leaked_validation = texts_in_both(data.train, carved.train, data.train, carved.validation);
   opened.notes = {fmt::format("{} test reviews have the text of a train review", leaked_test),
-                  fmt::format("{} validation reviews have the text of a train review", leaked_validation),
-                  "the vocabulary is counted in the whole official train set, validation's characters included"};
+                  fmt::format("{} validation reviews have the text of a train review", leaked_validation)};
+  if (options.tokens == "characters") opened.notes.push_back("the vocabulary is counted in the whole official train set, validation's characters included");
   return opened;
 }
 
@@ -180,9 +213,11 @@ Task text() {
   Task task;
   task.name = "text";
   task.version = 1;
-  task.summary = "sentiment of a movie review, one character a position; 2 classes";
+  task.summary = "sentiment of a movie review, one character (or byte) a position; 2 classes";
   task.source = "Maas et al. 2011, Large Movie Review Dataset; Long Range Arena (arXiv:2011.04006) \"Text\"";
+  task.leaks = "123 of the 25,000 test reviews have the text of a train review; 96 of train are copies of others, so that validation can share them";
   task.options = schema_of<TextOptions>();
+  task.validate = [](const OptionMap& given) { read_text_options(given); };
   task.facts = facts_of_text;
   task.open = open_text;
   return task;

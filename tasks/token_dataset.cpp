@@ -20,6 +20,12 @@ void TokenRows::add(std::span<const int64_t> ids, int64_t label) {
   labels_.push_back(label);
 }
 
+void TokenRows::reserve(size_t tokens, size_t rows) {
+  ids_.reserve(tokens);
+  ends_.reserve(rows + 1);
+  labels_.reserve(rows);
+}
+
 TokenDataset::TokenDataset(std::shared_ptr<const TokenRows> rows, std::vector<int64_t> order, int64_t first_id)
     : rows_(std::move(rows)), order_(std::move(order)), first_id_(first_id) {
   for (const int64_t i : order_) SPT_CHECK(i >= 0 && i < rows_->size(), "row {} of {}", i, rows_->size());

@@ -14,6 +14,7 @@ class TokenRows {
  public:
   /// Errors: SPT_CHECK that ids fit into 16 bits.
   void add(std::span<const int64_t> ids, int64_t label);
+  void reserve(size_t tokens, size_t rows);  ///< growing by itself would take up to twice the memory
   int64_t size() const { return static_cast<int64_t>(labels_.size()); }
   std::span<const uint16_t> row(int64_t i) const { return std::span(ids_).subspan(ends_[i], ends_[i + 1] - ends_[i]); }
   int64_t label(int64_t i) const { return labels_[i]; }

@@ -76,6 +76,11 @@ std::string tasks_guide(const Catalog& catalog) {
       "licence; `spt-bench data fetch`, `make` and `verify` get, generate and check them.\n\n"
       "| name | what |\n|---|---|\n";
   for (const TaskEntry& entry : catalog.tasks) text += fmt::format("| {} | {} |\n", guide_link(entry.name), guide_cell(entry.summary));
+  text +=
+      "\n## What two splits share\n\n"
+      "A test opens each task and compares the examples of its splits by a hash of their content; only those of these tasks may meet. How many do is noted with every attempt.\n\n"
+      "| task | what is in two splits |\n|---|---|\n";
+  for (const TaskEntry& entry : catalog.tasks) text += fmt::format("| {} | {} |\n", guide_link(entry.name), entry.leaks.empty() ? "nothing" : guide_cell(entry.leaks));
   for (const TaskEntry& entry : catalog.tasks) text += guide_heading(entry) + options_table(entry.options);
   return text;
 }

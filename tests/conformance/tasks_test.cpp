@@ -151,8 +151,8 @@ TEST_P(EveryTask, ExampleIdsAreUniqueOverItsSplits) {
   EXPECT_EQ(static_cast<int64_t>(ids.size()), examples);
 }
 
-/// Real data hold some exact duplicates; those are told in the notes.
-TEST_P(EveryTask, NoExampleIsInTwoSplitsUnlessItsNotesSaySo) {
+/// Real data hold some exact duplicates; docs/tasks.md lists which, and the notes count them.
+TEST_P(EveryTask, NoExampleIsInTwoSplitsUnlessTheTaskSaysSo) {
   std::map<std::string, Split> seen;
   int64_t shared = 0;
   for (const Split split : kSplits)
@@ -160,7 +160,7 @@ TEST_P(EveryTask, NoExampleIsInTwoSplitsUnlessItsNotesSaySo) {
       const auto [at, fresh] = seen.emplace(content(split_of(opened_, split), i), split);
       shared += !fresh && at->second != split;
     }
-  EXPECT_TRUE(shared == 0 || !opened_.notes.empty()) << shared << " examples are in two splits";
+  EXPECT_TRUE(shared == 0 || (!find_task(GetParam()).leaks.empty() && !opened_.notes.empty())) << shared << " examples are in two splits";
 }
 
 TEST_P(EveryTask, SubsetsOfASeedAreNested) {

@@ -32,7 +32,7 @@ Catalog catalog() {
   const std::vector<OptionSchema> options = {{"rate", 1.0, {.effect = "e", .min = 0, .max = 2.5, .unit = "s"}},
                                              {"kind", std::string("a"), {.effect = "e", .choices = {"a", "b"}, .stage = "supervised"}}};
   c.architectures.push_back({"s4d", 3, "sum", "src", options, {{"causal", true}}, true, {{"100K", {{"d", int64_t{1}}}}, {"10K", {}}}});
-  c.tasks.push_back({"listops", 1, "sum", "src", options});
+  c.tasks.push_back({"listops", 1, "sum", "src", options, "copies"});
   c.objectives.push_back({"masked", 1, options});
   c.protocols.push_back({"spt-masked", 1, "sum", "src", options, true, {{"pretrain", "masked", {{"ratio", "rate"}}}}});
   return c;
@@ -85,6 +85,7 @@ TEST(CatalogJson, KeepsValuesNotOnlyText) {
   EXPECT_EQ(read.architectures[0].sizes[0].first, "100K");
   EXPECT_EQ(read.architectures[0].sizes[0].second.at("d"), OptionValue(int64_t{1}));
   EXPECT_EQ(read.architectures[0].causal.at("causal"), OptionValue(true));
+  EXPECT_EQ(read.tasks[0].leaks, "copies");
   EXPECT_EQ(read.tasks[0].options[0].info.max, 2.5);
   EXPECT_EQ(read.tasks[0].options[1].info.stage, "supervised");
   EXPECT_EQ(read.protocols[0].stages[0].options[0], std::make_pair(std::string("ratio"), std::string("rate")));

@@ -96,6 +96,21 @@ TEST(TextTask, EncodesCharactersCutWithEndOfSequence) {
   EXPECT_EQ(batch.labels.sum().item<int64_t>(), 0);
 }
 
+TEST(TextTask, EncodesBytesByTheirValue) {
+  OptionMap options = text_with(kSmall, "tokens", std::string("bytes"));
+  options.erase("min_freq");
+  const fs::path root = text_root("bytes");
+  const OpenedTask opened = open_text_with(options, root);
+  EXPECT_EQ(opened.facts.vocabulary, 4 + 256);
+  const Batch batch = opened.test->batch(std::vector<int64_t>{0, 19});
+  EXPECT_TRUE(torch::equal(batch.tokens[0].slice(0, 0, 7), torch::tensor({4 + 'n', 4 + 'a', 4 + 0xc3, 4 + 0xa9, 4 + 'c', 4 + '!', 3}, torch::kInt64))) << batch.tokens[0];
+  EXPECT_EQ(batch.lengths[1].item<int64_t>(), 16);
+  EXPECT_EQ(batch.tokens[1][15].item<int64_t>(), 3);
+  EXPECT_EQ(find_task("text").facts(options, root).train_lengths, opened.facts.train_lengths);
+  EXPECT_THAT(text_error([&] { open_text_with(text_with(options, "min_freq", int64_t{3}), root); }), HasSubstr("min_freq = 3 goes with tokens = \"characters\""));
+  EXPECT_THAT(text_error([] { find_task("text").facts({{"tokens", std::string("bytes")}}, "no-such-data-root"); }), HasSubstr("tokens = \"bytes\""));
+}
+
 TEST(TextTask, FactsAreThoseOfWhatIsOpened) {
   const fs::path root = text_root("facts");
   const TaskFacts facts = find_task("text").facts(kSmall, root);
