@@ -23,6 +23,12 @@ static_assert(kEventNames.size() == std::variant_size_v<Event>);
 template <class Self, class T>
 concept Is = std::same_as<std::remove_const_t<Self>, T>;
 
+/// A list whose key is there only where the list has something: what was written before there was the key reads as an empty one.
+template <class List>
+struct IfAny {
+  List& values;
+};
+
 // --- the fields of each record, once, for the writer and the reader ---
 template <Is<Stamp> Self, class Visitor>
 void visit_fields(Self& stamp, Visitor&& visit) {
@@ -116,6 +122,7 @@ void visit_fields(Self& event, Visitor&& visit) {
   visit("metric", event.metric);
   visit("scores", event.scores);
   visit("predicted", event.predicted);
+  visit("clusters", IfAny{event.clusters});
 }
 
 template <Is<DoneEvent> Self, class Visitor>
@@ -235,17 +242,31 @@ void decode(JsonReader& reader, const char* key, std::vector<T>& values) {
   else values = decompress_ints(bytes, n, packed.where());
 }
 
+template <class List>
+void decode(JsonReader& reader, const char* key, IfAny<List>& value) {
+  if (reader.has(key)) decode(reader, key, value.values);
+}
+
+template <class T>
+void encode_field(Json& json, const char* key, const T& value) {
+  json[key] = encode(value);
+}
+template <class List>
+void encode_field(Json& json, const char* key, const IfAny<List>& value) {
+  if (!value.values.empty()) json[key] = encode(value.values);
+}
+
 template <class T>
 Json encode_fields(const T& record) {
   Json json = Json::object();
-  visit_fields(record, [&](const char* key, const auto& value) { json[key] = encode(value); });
+  visit_fields(record, [&](const char* key, const auto& value) { encode_field(json, key, value); });
   return json;
 }
 
 template <class T>
 void decode_fields(const Json& json, T& record, const std::string& where) {
   JsonReader reader(json, where);
-  visit_fields(record, [&](const char* key, auto& value) { decode(reader, key, value); });
+  visit_fields(record, [&](const char* key, auto&& value) { decode(reader, key, value); });
   reader.finish();
 }
 

@@ -83,6 +83,7 @@ struct ScoresEvent {  ///< per example, dataset order; travels compressed
   std::string metric;
   std::vector<float> scores;
   std::vector<int32_t> predicted;  ///< empty where there are no classes
+  std::vector<int32_t> clusters = {};  ///< which of dependent examples belong together (a recording); empty where each stands for itself
 };
 struct DoneEvent {
   int64_t selected_step = 0;

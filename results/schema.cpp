@@ -223,10 +223,16 @@ constexpr std::string_view kVersion2 = R"sql(
 ALTER TABLE attempt ADD COLUMN init TEXT;
 )sql";
 
+// Which of the scored examples depend on each other.
+constexpr std::string_view kVersion3 = R"sql(
+ALTER TABLE score ADD COLUMN n_clusters INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE score ADD COLUMN clusters BLOB;
+)sql";
+
 }  // namespace
 
 const std::vector<std::string_view>& migrations() {
-  static const std::vector<std::string_view> kSteps = {kVersion1, kVersion2};
+  static const std::vector<std::string_view> kSteps = {kVersion1, kVersion2, kVersion3};
   return kSteps;
 }
 

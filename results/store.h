@@ -91,6 +91,8 @@ class Store {
   StatusCounts status(const std::string& matrix_id) const;                ///< "" = all jobs
   std::vector<float> scores(const std::string& stage_key, const std::string& split) const;
   std::vector<int32_t> predicted(const std::string& stage_key, const std::string& split) const;
+  /// Which cluster of dependent examples each score belongs to; empty where each stands for itself.
+  std::vector<int32_t> clusters(const std::string& stage_key, const std::string& split) const;
   std::string integrity_problem() const;                                  ///< "" or what `PRAGMA quick_check` says
   static int schema_version();
   const std::string& note() const;                                        ///< "" or what the user should know: no WAL on a network file system

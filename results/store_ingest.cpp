@@ -107,16 +107,18 @@ void Ingest::event(const Place& place, const TransferEvent& e) {
 }
 
 void Ingest::event(const Place& place, const ScoresEvent& e) {
-  const std::string scores = compress(e.scores), predicted = compress(e.predicted);
+  const std::string scores = compress(e.scores), predicted = compress(e.predicted), clusters = compress(e.clusters);
   Query query = database_.query(R"sql(
-      INSERT INTO score (stage, split, metric, attempt, sequence, n, n_predicted, scores, predicted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+      INSERT INTO score (stage, split, metric, attempt, sequence, n, n_predicted, n_clusters, scores, predicted, clusters)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET attempt = excluded.attempt, sequence = excluded.sequence, n = excluded.n, n_predicted = excluded.n_predicted,
-        scores = excluded.scores, predicted = excluded.predicted
+        n_clusters = excluded.n_clusters, scores = excluded.scores, predicted = excluded.predicted, clusters = excluded.clusters
       WHERE (excluded.attempt, excluded.sequence) > (score.attempt, score.sequence))sql");
   query.bind(place.stage, e.split, e.metric, place.line->attempt, place.line->sequence, static_cast<int64_t>(e.scores.size()),
-             static_cast<int64_t>(e.predicted.size()));
-  query.statement().bind(8, scores.data(), static_cast<int>(scores.size()));
-  query.statement().bind(9, predicted.data(), static_cast<int>(predicted.size()));
+             static_cast<int64_t>(e.predicted.size()), static_cast<int64_t>(e.clusters.size()));
+  query.statement().bind(9, scores.data(), static_cast<int>(scores.size()));
+  query.statement().bind(10, predicted.data(), static_cast<int>(predicted.size()));
+  query.statement().bind(11, clusters.data(), static_cast<int>(clusters.size()));
   query.statement().exec();
 }
 

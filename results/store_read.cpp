@@ -129,4 +129,11 @@ std::vector<int32_t> Store::predicted(const std::string& stage_key, const std::s
   return impl_->database.read([&] { return read_blob(impl_->database, kSql, stage_key, split, decompress_ints); });
 }
 
+std::vector<int32_t> Store::clusters(const std::string& stage_key, const std::string& split) const {
+  constexpr const char* kSql =
+      "SELECT n_clusters, clusters FROM score JOIN stage ON stage.id = score.stage WHERE stage.key = ? AND split = ? AND n_clusters > 0 "
+      "ORDER BY score.rowid LIMIT 1";
+  return impl_->database.read([&] { return read_blob(impl_->database, kSql, stage_key, split, decompress_ints); });
+}
+
 }  // namespace spt::results

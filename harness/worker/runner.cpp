@@ -276,10 +276,14 @@ class StageRunner {
     done.test_s = elapsed_s(start);
     append(done.selected, as_records("test", evaluation.metrics));
     const bool classes = stage_.task().facts.kind == "classification";
+    std::vector<int32_t> clusters;
+    for (int64_t i = 0; i < test.size() && test.cluster(i) >= 0; ++i) clusters.push_back(static_cast<int32_t>(test.cluster(i)));
+    SPT_CHECK(clusters.empty() || static_cast<int64_t>(clusters.size()) == test.size(), "{} of {} test examples have a cluster", clusters.size(), test.size());
     journal_.write(step(), results::ScoresEvent{.split = "test",
                                                 .metric = stage_.objective().selection().name,
                                                 .scores = evaluation.scores,
-                                                .predicted = classes ? evaluation.predicted : std::vector<int32_t>{}});
+                                                .predicted = classes ? evaluation.predicted : std::vector<int32_t>{},
+                                                .clusters = std::move(clusters)});
   }
 
   results::DoneEvent summary() const {

@@ -96,6 +96,14 @@ TEST(JournalLine, CarriesScoresOfManyExamplesBitForBit) {
   EXPECT_THAT(empty.scores, IsEmpty());
 }
 
+TEST(JournalLine, SpeaksOfClustersOnlyWhereThereAreAny) {
+  const std::string none = format_line(sample_line(ScoresEvent{"test", "accuracy", {1.f}, {0}, {}}));
+  EXPECT_EQ(none.find("clusters"), std::string::npos);  // so a line of before clusters were known reads as well
+  EXPECT_THAT(std::get<ScoresEvent>(parse_line(none, "here").event).clusters, IsEmpty());
+  const std::string some = format_line(sample_line(ScoresEvent{"test", "r2", {1.f, 2.f}, {}, {31, 44}}));
+  EXPECT_THAT(std::get<ScoresEvent>(parse_line(some, "here").event).clusters, ElementsAre(31, 44));
+}
+
 TEST(JournalLine, ReplacesTextThatIsNotUnicode) {
   const std::string text = format_line(sample_line(FailedEvent{Failure::kCrashed, "bad \xff byte", ""}));
   EXPECT_EQ(std::get<FailedEvent>(parse_line(text, "here").event).message, "bad \xEF\xBF\xBD byte");

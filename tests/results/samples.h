@@ -22,7 +22,7 @@ inline std::vector<Event> sample_events() {
       CheckpointEvent{"last.safetensors"},
       InitEvent{"normal", {{"matrix", 2, 30, true, -0.01, 0.1}, {"state_a", 1, 8, false, nan, infinity}}},
       TransferEvent{{"a", "b"}, {"c"}, {}, {"d.\\e"}},
-      ScoresEvent{"test", "accuracy", {0.f, 1.f, 0.1f, std::numeric_limits<float>::infinity()}, {3, -1, 0, 2147483647}},
+      ScoresEvent{"test", "accuracy", {0.f, 1.f, 0.1f, std::numeric_limits<float>::infinity()}, {3, -1, 0, 2147483647}, {12, 12, 12, 7}},
       DoneEvent{360, true, {{"validation", "loss", 1.7976931348623157e308, 500}}, {{"test", "accuracy", 0.123456789012345678, 10000}}, 400, 12800, 627200,
                 1.5e18, 5.1, 0.2, 0.03, 0.04, 0.5, 0.06, 6.7, 1 << 30, true},
       FailedEvent{Failure::kDiverged, "loss is nan", "layers.0.weight"},

@@ -16,6 +16,7 @@
 #include "harness/base/error.h"
 #include "harness/base/file.h"
 #include "harness/base/rng.h"
+#include "results/blob.h"
 #include "results/schema.h"
 #include "results/store.h"
 
@@ -152,6 +153,23 @@ TEST(StoreFile, OfANewerProgramIsRefused) {
     EXPECT_THAT(message, HasSubstr("schema version 99"));
     EXPECT_THAT(message, HasSubstr(folder / "a.db"));
   }
+}
+
+TEST(StoreFile, OfAnOlderProgramKeepsItsScoresAndGetsClusters) {
+  const Folder folder;
+  {
+    SQLite::Database old(std::string(folder / "a.db"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+    for (size_t version = 0; version < 2; ++version) old.exec(std::string(migrations()[version]));
+    old.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = 2; INSERT INTO stage (id, key, name, position) VALUES (1, 'k', 'finetune', 0)", kApplicationId));
+    const std::string scores = compress(std::vector<float>{1, 0}), none = compress(std::vector<int32_t>{});
+    SQLite::Statement insert(old, "INSERT INTO score (stage, split, metric, attempt, sequence, n, n_predicted, scores, predicted) VALUES (1, 'test', 'm', 1, 1, 2, 0, ?, ?)");
+    insert.bind(1, scores.data(), static_cast<int>(scores.size()));
+    insert.bind(2, none.data(), static_cast<int>(none.size()));
+    insert.exec();
+  }
+  const Store store(folder / "a.db", Mode::kReadWrite);
+  EXPECT_EQ(store.scores("k", "test"), (std::vector<float>{1, 0}));
+  EXPECT_TRUE(store.clusters("k", "test").empty());
 }
 
 TEST(StoreFile, ThatIsEmptyIsFilledByAWriterOnly) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "harness/base/error.h"
+#include "harness/base/rng.h"
 #include "tests/results/store_samples.h"
 
 namespace spt::results {
@@ -38,6 +39,8 @@ TEST(StoreIngest, GivesEveryNumberOfAResult) {
   EXPECT_EQ(row.pretrain_key, "");
   EXPECT_EQ(row.seed, 1u);
   EXPECT_THAT(store.scores("base", "test"), ElementsAre(1, 0, 1));
+  EXPECT_THAT(store.clusters("base", "test"), ElementsAre(30, 30, 31));
+  EXPECT_THAT(store.clusters("base", "train"), IsEmpty());
   EXPECT_THAT(store.predicted("base", "test"), ElementsAre(4, 5, 6));
   EXPECT_THAT(store.scores("base", "train"), IsEmpty());
   ASSERT_THAT(store.attempt_times(), SizeIs(1));

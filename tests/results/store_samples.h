@@ -109,7 +109,7 @@ inline std::vector<JournalLine> whole_attempt(const std::string& key, int64_t nu
       .at(200, EvaluationEvent{1, {{"validation", "accuracy", 0.8, 500}, {"train", "loss", 0.3, 500}}})
       .at(200, CheckpointEvent{"last.safetensors"})
       .at(400, EvaluationEvent{2, {{"validation", "accuracy", 0.75, 500}, {"train", "loss", 0.2, 500}}})
-      .at(400, ScoresEvent{"test", "accuracy", {1, 0, 1}, {4, 5, 6}})
+      .at(400, ScoresEvent{"test", "accuracy", {1, 0, 1}, {4, 5, 6}, {30, 30, 31}})
       .at(400, done(200, test, flops))
       .lines();
 }

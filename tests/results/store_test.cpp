@@ -183,7 +183,7 @@ TEST(StoreIntegrity, OfAFreshDatabaseIsSound) {
   record_sample(store);
   EXPECT_EQ(store.integrity_problem(), "");
   EXPECT_EQ(store.note(), "");
-  EXPECT_EQ(Store::schema_version(), 2);
+  EXPECT_EQ(Store::schema_version(), 3);
 }
 
 }  // namespace

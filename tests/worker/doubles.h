@@ -125,6 +125,7 @@ class TinyDataset : public tasks::Dataset {
   int64_t row_length(int64_t i, int64_t document) const {
     return ragged_ ? 3 + static_cast<int64_t>(SplitMix64(first_ + i + 5000 * document)() % 10) : 8;
   }
+  int64_t cluster(int64_t i) const override { return kind_ == "regression" ? i / 4 : -1; }
   int64_t label(int64_t i) const override {
     if (kind_ == "regression" || kind_ == "sequence-to-sequence") return -1;
     int64_t fours = 0;

@@ -76,6 +76,9 @@ TEST_P(RunnerKinds, TellTheWholeStoryInTheJournal) {
   for (const float score : scores[0].scores) mean += score / 30;
   EXPECT_NEAR(value_of(done.selected, "test", metric == "r2" ? "mse" : metric), mean, 1e-6);
   EXPECT_EQ(scores[0].predicted.size(), metric == "accuracy" ? 30u : 0u);
+  std::vector<int32_t> clusters;  // those of the task, where it has any
+  for (int32_t i = 0; metric == "r2" && i < 30; ++i) clusters.push_back(i / 4);
+  EXPECT_EQ(scores[0].clusters, clusters);
   EXPECT_FALSE(fs::exists(folder.stage(0) / "last.safetensors"));
   EXPECT_TRUE(fs::exists(folder.stage(0) / "best.safetensors"));
 }
