@@ -143,9 +143,10 @@ OptionMap effective_options(const TrainOptions& train) {
       if (option.info.needs) needs.emplace_back(option.name, *option.info.needs);
     return needs;
   }();
-  OptionMap options = write_options(train);
+  const OptionMap all = write_options(train);
+  OptionMap options = all;
   for (const auto& [name, need] : kNeeds) {
-    const auto& choice = std::get<std::string>(options.at(need.option));
+    const auto& choice = std::get<std::string>(all.at(need.option));
     if (std::find(need.choices.begin(), need.choices.end(), choice) == need.choices.end()) options.erase(name);
   }
   return options;

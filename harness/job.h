@@ -22,6 +22,8 @@ struct ComponentSpec {
 struct TrainOptions {
   int64_t batch = 32;
   int64_t accumulate = 1;
+  std::string order = "shuffled";
+  int64_t bucket_batches = 16;
   double lr = 1e-3;
   double weight_decay = 0.05;
   std::string optimizer = "adamw";
@@ -46,6 +48,10 @@ struct TrainOptions {
   static void visit(Self& self, Visitor&& visit) {
     visit("batch", self.batch, OptionInfo{.effect = "examples an update sees", .min = 1, .unit = "examples"});
     visit("accumulate", self.accumulate, OptionInfo{.effect = "equal parts the batch is computed in, to save memory", .min = 1});
+    const OptionNeed bucketed{"order", {"bucketed"}};
+    visit("order", self.order, OptionInfo{.effect = "bucketed: batches of examples of like length, cut from pieces of the shuffled order; in no key where it is shuffled",
+                                          .choices = {"bucketed", "shuffled"}, .needs = bucketed});
+    visit("bucket_batches", self.bucket_batches, OptionInfo{.effect = "batches a piece is cut into", .min = 2, .unit = "batches", .needs = bucketed});
     visit("lr", self.lr, OptionInfo{.effect = "peak learning rate", .min = 0});
     visit("weight_decay", self.weight_decay, OptionInfo{.effect = "decay of matrices: decoupled (adamw), or in the gradient (adam, sgd)", .min = 0});
     visit("optimizer", self.optimizer, OptionInfo{.effect = "update rule", .choices = {"adam", "adamw", "sgd"}});

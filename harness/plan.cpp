@@ -31,6 +31,8 @@ TrainOptions shape_options(const TrainOptions& train) {
   TrainOptions shape;
   shape.batch = train.batch;
   shape.accumulate = train.accumulate;
+  shape.order = train.order;
+  shape.bucket_batches = train.bucket_batches;
   shape.precision = train.precision;
   shape.pool = train.pool;
   shape.head_hidden = train.head_hidden;
@@ -117,7 +119,7 @@ class Planner {
     for (const Override& override : plan_.matrix.overrides) all.push_back(&override.train);
     std::map<std::string, OptionNeed> needs;
     for (const OptionSchema& option : schema_of<TrainOptions>())
-      if (option.info.needs) needs.emplace(option.name, *option.info.needs);
+      if (option.info.needs && option.info.needs->option != option.name) needs.emplace(option.name, *option.info.needs);
     for (const Settings* settings : all) {
       for (const auto& [name, setting] : *settings) {
         const auto need = needs.find(name);
@@ -181,7 +183,8 @@ class Planner {
     std::string objective = stage.objective.name;
     for (const auto& [name, value] : stage.objective.options) objective += fmt::format(" {}={}", name, to_text(value));
     const TrainOptions& train = stage.train;
-    const auto key = std::tuple(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.precision, train.pool, train.head_hidden);
+    const auto key = std::tuple(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.order, train.bucket_batches, train.precision, train.pool,
+                                train.head_hidden);
     const auto [at, fresh] = model_index_.try_emplace(key, queries_.size());
     if (fresh) queries_.push_back({specs_[cell.architecture][causal], task_specs_[cell.task], stage.objective, shape_options(train), plan_.matrix.profile});
     return at->second;

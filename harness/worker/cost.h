@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/job.h"
 #include "models/architecture.h"
 #include "protocols/objective.h"
 
@@ -17,12 +18,15 @@ class StageCost {
   /// Of one executed part.
   double part(const protocols::Prepared& prepared) const;
 
-  /// Expectation over the sampler: `lengths` are (real length, examples) of the train split; the batch of `batch` examples is computed in
-  /// `accumulate` parts, each padded to its own longest row; a part is drawn without replacement. Retrieval rows count twice.
+  /// Expectation over the sampler: `lengths` are (real length, rows) of the train split; a batch is computed in parts, each padded to its own
+  /// longest row; a part is drawn without replacement. Retrieval rows count twice. Bucketed batches are drawn, many of them, from a fixed seed.
   double expected_step(const std::vector<std::pair<int64_t, int64_t>>& lengths, const protocols::Objective& objective, int64_t documents,
-                       int64_t batch, int64_t accumulate) const;
+                       const TrainOptions& train) const;
 
  private:
+  double expected_part(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t rows) const;
+  double expected_bucketed(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t documents,
+                           const TrainOptions& train) const;
   double training(int64_t length, int64_t rows, double share) const;
   models::Architecture architecture_;
   models::ModelSpec spec_;

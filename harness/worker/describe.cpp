@@ -50,7 +50,7 @@ ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, co
   for (const protocols::TrainedTensor& t : protocols::trained_tensors(*model, optimizer_rules(query.train, query.profile)))
     answer.groups.push_back({t.name, t.tensor.sizes().vec(), protocols::role_name(t.role), t.rule.lr, t.rule.weight_decay});
   answer.flops_per_step = StageCost(architecture, spec)
-                              .expected_step(facts.train_lengths, *objective, facts.documents, query.train.batch, query.train.accumulate);
+                              .expected_step(facts.train_lengths, *objective, facts.documents, query.train);
   answer.tokens_per_step = static_cast<double>(query.train.batch * facts.documents) * mean_length(facts.train_lengths);
   return answer;
 }
@@ -86,7 +86,7 @@ Catalog make_catalog() {
   catalog.cuda = has_cuda_half();
   for (const models::Architecture& a : models::architectures())
     catalog.architectures.push_back({a.name, a.version, a.summary, a.source, a.options, a.causal, a.trivial, a.sizes});
-  for (const tasks::Task& t : tasks::tasks()) catalog.tasks.push_back({t.name, t.version, t.summary, t.source, t.options});
+  for (const tasks::Task& t : tasks::tasks()) catalog.tasks.push_back({t.name, t.version, t.summary, t.source, t.options, t.leaks});
   for (const protocols::ObjectiveFacts& o : protocols::objectives()) catalog.objectives.push_back({o.name, o.version, o.options});
   for (const protocols::Protocol& p : protocols::protocols()) {
     ProtocolEntry entry{p.name, p.version, p.summary, p.source, p.options, p.causal, {}};

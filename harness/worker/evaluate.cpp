@@ -19,7 +19,7 @@ Evaluation evaluate(const EvaluationSetup& setup, const tasks::Dataset& data, co
   const auto make = [&](int64_t batch) -> Parts {
     const int64_t first = batch * kEvaluationBatch;
     const std::span<const int64_t> part(indices.data() + first, std::min(kEvaluationBatch, total - first));
-    return {setup.objective.prepare(data.batch(part), kEvaluationEpoch, mask)};
+    return {page_locked(setup.objective.prepare(data.batch(part), kEvaluationEpoch, mask), setup.device)};
   };
   const int64_t batches = (total + kEvaluationBatch - 1) / kEvaluationBatch;
   Prefetcher prefetch(0, batches, setup.prefetch_threads, make);

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <omp.h>
 
+#include <algorithm>
+
 #include "harness/base/error.h"
 
 namespace spt::worker {
@@ -22,6 +24,36 @@ Sampler::Permutation Sampler::permutation(uint64_t epoch) const {
 }
 
 Sampler::Pick Sampler::pick(int64_t first, int64_t batch) const {
+  if (buckets_.batches == 0) return shuffled(first, batch);
+  SPT_CHECK(first / buckets_.batch == (first + batch - 1) / buckets_.batch, "positions {} .. {} lie in two batches of {}", first, first + batch - 1, buckets_.batch);
+  const int64_t size = buckets_.batch * buckets_.batches;
+  const Piece all = piece(first / size);
+  const auto begin = static_cast<std::ptrdiff_t>(first % size), end = begin + static_cast<std::ptrdiff_t>(batch);
+  return {{all->indices.begin() + begin, all->indices.begin() + end}, {all->epochs.begin() + begin, all->epochs.begin() + end}};
+}
+
+Sampler::Piece Sampler::piece(int64_t number) const {
+  constexpr size_t kKept = 4;
+  const std::lock_guard lock(pieces_mutex_);
+  const auto found = pieces_.find(number);
+  if (found != pieces_.end()) return found->second;
+  const int64_t size = buckets_.batch * buckets_.batches;
+  const Pick plain = shuffled(number * size, size);
+  std::vector<std::pair<int64_t, size_t>> by_length;
+  for (size_t i = 0; i < plain.indices.size(); ++i) by_length.emplace_back(buckets_.length(plain.indices[i]), i);
+  std::sort(by_length.begin(), by_length.end());
+  Pick sorted;
+  for (const int64_t b : Stream(order_.seed("buckets"), "order").permutation(buckets_.batches, static_cast<uint64_t>(number)))
+    for (int64_t i = b * buckets_.batch; i < (b + 1) * buckets_.batch; ++i) {
+      const size_t from = by_length[static_cast<size_t>(i)].second;
+      sorted.indices.push_back(plain.indices[from]);
+      sorted.epochs.push_back(plain.epochs[from]);
+    }
+  if (pieces_.size() == kKept) pieces_.erase(pieces_.begin());
+  return pieces_.emplace(number, std::make_shared<const Pick>(std::move(sorted))).first->second;
+}
+
+Sampler::Pick Sampler::shuffled(int64_t first, int64_t batch) const {
   SPT_CHECK(size_ > 0, "a sampler over nothing");
   Pick pick;
   pick.indices.reserve(batch);

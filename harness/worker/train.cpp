@@ -9,6 +9,13 @@
 namespace spt::worker {
 namespace {
 
+template <class Visit>
+void for_each_tensor(protocols::Prepared& prepared, Visit&& visit) {
+  models::ModelInput& input = prepared.input;
+  for (at::Tensor* tensor : {&input.tokens, &input.values, &input.lengths, &input.decoder_tokens, &input.decoder_lengths, &input.positions, &prepared.target})
+    if (tensor->defined()) visit(*tensor);
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -58,7 +65,7 @@ void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::functi
   const protocols::Schedule schedule = stage_schedule(options, setup.steps, setup.objective.selection().higher_is_better);
   const auto evaluations = [&] { return setup.evaluations ? std::span<const double>(*setup.evaluations) : std::span<const double>(); };
   const Stream dropout = setup.rng.stream("dropout");
-  const Sampler sampler(setup.data->size(), setup.rng.stream("order"));
+  const Sampler sampler = stage_sampler(setup);
   Prefetcher prefetch(totals.step, setup.steps, setup.prefetch_threads, [&](int64_t step) { return parts_of_step(setup, sampler, step); });
   while (totals.step < setup.steps) {
     const auto start = std::chrono::steady_clock::now();
@@ -88,25 +95,34 @@ void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::functi
   }
 }
 
+Sampler stage_sampler(const TrainSetup& setup) {
+  const Stream order = setup.rng.stream("order");
+  if (setup.options.order == "shuffled") return {setup.data->size(), order};
+  return {setup.data->size(), order, {setup.options.batch, setup.options.bucket_batches, [data = setup.data](int64_t i) { return data->length(i); }}};
+}
+
 Parts parts_of_step(const TrainSetup& setup, const Sampler& sampler, int64_t step) {
   const Stream mask = setup.rng.stream("mask");
   Parts parts;
   int64_t first = step * setup.options.batch;
   for (const int64_t size : part_sizes(setup.options.batch, setup.options.accumulate)) {
     const Sampler::Pick pick = sampler.pick(first, size);
-    parts.push_back(setup.objective.prepare(setup.data->batch(pick.indices), std::span<const uint64_t>(pick.epochs), mask));
+    parts.push_back(page_locked(setup.objective.prepare(setup.data->batch(pick.indices), std::span<const uint64_t>(pick.epochs), mask), setup.device));
     first += size;
   }
   return parts;
 }
 
+protocols::Prepared page_locked(protocols::Prepared prepared, const at::Device& device) {
+  if (device.is_cuda())
+    for_each_tensor(prepared, [](at::Tensor& tensor) { tensor = tensor.pin_memory(); });
+  return prepared;
+}
+
 protocols::Prepared to_device(const protocols::Prepared& prepared, const at::Device& device, at::ScalarType type) {
   protocols::Prepared moved = prepared;
-  models::ModelInput& input = moved.input;
-  for (at::Tensor* tensor :
-       {&input.tokens, &input.values, &input.lengths, &input.decoder_tokens, &input.decoder_lengths, &input.positions, &moved.target}) {
-    if (tensor->defined()) *tensor = tensor->to(device, tensor->is_floating_point() ? type : tensor->scalar_type());
-  }
+  // From page-locked memory a GPU copies while the program goes on; the allocator keeps the source until that is done.
+  for_each_tensor(moved, [&](at::Tensor& tensor) { tensor = tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type(), device.is_cuda()); });
   return moved;
 }
 

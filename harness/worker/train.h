@@ -66,8 +66,14 @@ protocols::Schedule stage_schedule(const TrainOptions& options, int64_t steps, b
 /// date; false ends the training there. Errors: Diverged before the update that a value which is not finite would have spoiled.
 void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::function<bool(const StepReport&)>& after_step);
 
+/// The order in which a stage sees its examples.
+Sampler stage_sampler(const TrainSetup& setup);
+
 /// The batch of one step: what the prefetcher makes.
 Parts parts_of_step(const TrainSetup& setup, const Sampler& sampler, int64_t step);
+
+/// The same in memory that `device` can copy from by itself, where it is a GPU.
+protocols::Prepared page_locked(protocols::Prepared prepared, const at::Device& device);
 
 /// All tensors on `device`, floating values in the type of the model.
 protocols::Prepared to_device(const protocols::Prepared& prepared, const at::Device& device, at::ScalarType type);

@@ -50,6 +50,48 @@ TEST(Sampler, AnotherSeedGivesAnotherOrder) {
   EXPECT_NE(Sampler(50, Stream(1, "order")).pick(0, 50).indices, Sampler(50, Stream(2, "order")).pick(0, 50).indices);
 }
 
+TEST(Sampler, BucketsChangeTheBatchesOfAPieceButNotWhatIsInIt) {
+  const auto length = [](int64_t i) { return 3 + i % 7; };
+  const int64_t batch = 4, batches = 5, size = batch * batches;
+  const Sampler plain(50, Stream(1, "order")), bucketed(50, Stream(1, "order"), {batch, batches, length});
+  double padded_plain = 0, padded = 0;
+  for (int64_t piece = 0; piece < 12; ++piece) {
+    std::multiset<std::pair<uint64_t, int64_t>> wanted, seen;
+    const Sampler::Pick all = plain.pick(piece * size, size);
+    for (size_t i = 0; i < all.indices.size(); ++i) wanted.emplace(all.epochs[i], all.indices[i]);
+    std::vector<int64_t> longest;
+    for (int64_t b = 0; b < batches; ++b) {
+      const Sampler::Pick pick = bucketed.pick(piece * size + b * batch, batch);
+      longest.push_back(0);
+      int64_t longest_plain = 0;
+      for (int64_t i = 0; i < batch; ++i) {
+        seen.emplace(pick.epochs[i], pick.indices[i]);
+        longest.back() = std::max(longest.back(), length(pick.indices[i]));
+        longest_plain = std::max(longest_plain, length(all.indices[b * batch + i]));
+      }
+      padded += static_cast<double>(longest.back());
+      padded_plain += static_cast<double>(longest_plain);
+    }
+    EXPECT_EQ(seen, wanted) << piece;
+    if (piece == 0) {
+      EXPECT_FALSE(std::is_sorted(longest.begin(), longest.end())) << "short batches first would be a curriculum";
+    }
+  }
+  EXPECT_LT(padded, 0.85 * padded_plain);
+}
+
+TEST(Sampler, ABucketedBatchFollowsFromItsStepAlone) {
+  const Sampler::Buckets buckets{4, 5, [](int64_t i) { return i % 7; }};
+  const Sampler whole(50, Stream(1, "order"), buckets);
+  for (const int64_t step : {93, 2, 40}) {
+    const Sampler fresh(50, Stream(1, "order"), buckets);
+    const Sampler::Pick a = whole.pick(4 * step, 4), front = fresh.pick(4 * step, 1), back = fresh.pick(4 * step + 1, 3);  // in parts
+    EXPECT_EQ(a.indices[0], front.indices[0]);
+    EXPECT_TRUE(std::equal(back.indices.begin(), back.indices.end(), a.indices.begin() + 1));
+  }
+  EXPECT_THROW(whole.pick(2, 4), std::logic_error);
+}
+
 class PrefetchThreads : public testing::TestWithParam<int64_t> {};
 INSTANTIATE_TEST_SUITE_P(Threads, PrefetchThreads, testing::Values(0, 1, 4));
 

@@ -358,20 +358,23 @@ TEST(Stage, ChanceIsTestsMajorityAndTheTrivialAnswerIsTrains) {
 }
 
 TEST(StageCost, TheExpectationIsTheMeanOfWhatIsExecuted) {
-  for (const char* kind : {"classification", "pairs"})
+  for (const auto& [kind, order] : std::vector<std::pair<std::string, std::string>>{{"classification", "shuffled"}, {"pairs", "shuffled"}, {"classification", "bucketed"}})
     for (const char* pretraining : {"", "masked", "causal"}) {
-      JobSpec job = job_of(kind, pretraining);
+      JobSpec job = job_of(kind, pretraining, [&order = order](TrainOptions& o) {
+        o.order = order;
+        o.bucket_batches = 5;
+      });
       job.stages[0].steps = 4000;
       Bench bench(job);
       const tasks::TaskFacts& facts = bench.stage.task().facts;
-      const Sampler sampler(40, bench.stage.rng().stream("order"));
+      const Sampler sampler = stage_sampler(bench.setup());
       double executed = 0, tokens = 0;
       for (int64_t step = 0; step < 400; ++step)
         for (const protocols::Prepared& part : parts_of_step(bench.setup(), sampler, step)) {
           executed += bench.stage.cost().part(part) / 400;
           tokens += static_cast<double>(part.tokens) / 400;
         }
-      const double expected = bench.stage.cost().expected_step(facts.train_lengths, bench.stage.objective(), facts.documents, 16, 1);
+      const double expected = bench.stage.cost().expected_step(facts.train_lengths, bench.stage.objective(), facts.documents, bench.stage.spec().train);
       EXPECT_NEAR(executed / expected, 1.0, 0.01) << kind << " " << pretraining;
       EXPECT_NEAR(tokens / (16.0 * static_cast<double>(facts.documents) * mean_length(facts.train_lengths)), 1.0, 0.02) << kind << " " << pretraining;
     }
@@ -381,9 +384,9 @@ TEST(StageCost, PretrainingOnPairsPaysForBothDocuments) {
   for (const char* pretraining : {"masked", "causal"}) {
     Bench one(job_of("classification", pretraining)), two(job_of("pairs", pretraining));
     const std::vector<std::pair<int64_t, int64_t>> equal_rows = {{8, 1000}};
-    const double single = one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, 16, 1);
-    const double pairs = two.stage.cost().expected_step(equal_rows, two.stage.objective(), 2, 16, 1);
-    const double fixed = 2 * single - one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, 32, 1);  // paid once a batch
+    const double single = one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, {.batch = 16});
+    const double pairs = two.stage.cost().expected_step(equal_rows, two.stage.objective(), 2, {.batch = 16});
+    const double fixed = 2 * single - one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, {.batch = 32});  // paid once a batch
     EXPECT_NEAR(pairs, 2 * single - fixed, 1e-9 * pairs) << pretraining;
   }
 }
