@@ -339,7 +339,7 @@ class Planner {
   std::vector<std::vector<std::string>> supervised_;
   std::vector<CellDraft> drafts_;
   std::vector<ModelQuery> queries_;
-  std::map<std::tuple<uint32_t, uint32_t, bool, std::string, int64_t, int64_t, std::string, std::string, std::string>, size_t> model_index_;
+  std::map<std::tuple<uint32_t, uint32_t, bool, std::string, int64_t, int64_t, std::string, int64_t, std::string, std::string, std::string>, size_t> model_index_;
   std::map<std::tuple<uint32_t, uint32_t, std::string, std::string>, TrainOptions> train_;
   std::map<uint32_t, Budgets> budgets_;
   std::unordered_map<std::string, size_t> texts_;

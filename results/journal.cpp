@@ -28,6 +28,8 @@ template <class List>
 struct IfAny {
   List& values;
 };
+template <class List>
+IfAny(List&) -> IfAny<List>;
 
 // --- the fields of each record, once, for the writer and the reader ---
 template <Is<Stamp> Self, class Visitor>

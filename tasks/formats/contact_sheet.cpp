@@ -30,11 +30,11 @@ std::string escaped_xml(std::string_view text) {
 /// Points of one channel: a value, or the least and the largest of each column.
 std::string plot_points(std::span<const float> values, int64_t top) {
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
-  const float range = *most > *least ? *most - *least : 1;
+  const float bottom = *least, range = *most > *least ? *most - *least : 1;
   const auto n = static_cast<int64_t>(values.size());
   std::string points;
   const auto add = [&](int64_t column, float v) {
-    points += fmt::format("{},{:.1f} ", column, static_cast<double>(top) + static_cast<double>(kPlotHeight) * (1 - (v - *least) / range));
+    points += fmt::format("{},{:.1f} ", column, static_cast<double>(top) + static_cast<double>(kPlotHeight) * (1 - (v - bottom) / range));
   };
   for (int64_t column = 0; column < kPlotWidth; ++column) {
     const int64_t first = column * n / kPlotWidth, last = std::max(first + 1, (column + 1) * n / kPlotWidth);
