@@ -13,6 +13,7 @@
   X(lstm)                    \
   X(mamba)                   \
   X(mega)                    \
+  X(pythia)                  \
   X(s4)                      \
   X(s4d)                     \
   X(s5)                      \

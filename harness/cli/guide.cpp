@@ -52,8 +52,9 @@ std::string architectures_guide(const Catalog& catalog) {
   std::string text =
       "# Architectures\n\n"
       "Written by `scripts/make-guides` from what the worker has registered. Each can be named in a matrix, with a size preset (`size = \"100K\"`: parameters\n"
-      "of the body, within 10 %) or with `options`. Proof of each: the cases below `tests/reference/cases`, weights, inputs, outputs and gradients of published\n"
-      "code or of an independent implementation, which `spt-reference-tests --filter NAME` compares in float64.\n\n"
+      "of the body, within 10 %; a name in small letters is a published model) or with `options`. Proof of each: the cases below `tests/reference/cases`,\n"
+      "weights, inputs, outputs and gradients of published code or of an independent implementation, which `spt-reference-tests --filter NAME` compares in\n"
+      "float64.\n\n"
       "| name | what | causal with | presets |\n|---|---|---|---|\n";
   for (const ArchitectureEntry& entry : catalog.architectures) {
     std::vector<std::string> sizes;

@@ -9,7 +9,7 @@ namespace spt::models {
 Attention::Attention(const AttentionOptions& options) : options_(options) {
   const int64_t width = options.width;
   SPT_CHECK(width % options.n_heads == 0, "width {} in {} heads", width, options.n_heads);
-  if (options.rotary) rotary_.emplace(width / options.n_heads);
+  if (options.rotary) rotary_.emplace(options.rotary_width > 0 ? options.rotary_width : width / options.n_heads, options.rotary_pairs);
   query_ = register_module("query", std::make_shared<Linear>(width, width));
   key_ = register_module("key", std::make_shared<Linear>(width, width));
   value_ = register_module("value", std::make_shared<Linear>(width, width));

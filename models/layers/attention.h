@@ -14,6 +14,8 @@ struct AttentionOptions {
   int64_t n_heads = 1;  ///< must divide width
   bool causal = false;
   bool rotary = false;
+  int64_t rotary_width = 0;  ///< features of a head that turn, the first ones; 0: all
+  RotaryPairs rotary_pairs = RotaryPairs::kNeighbours;
   std::optional<LocalWindow> local = {};  ///< absent: every position is visible
   bool copies = false;                    ///< the four projections start as one draw, which is what the published code does
 };

@@ -29,6 +29,12 @@ at::Tensor Sinusoids::table(int64_t length, const at::Tensor& like) {
 }
 
 at::Tensor Rotary::rotate(const at::Tensor& x) {
+  if (x.size(-1) == width_) return rotate_all(x);
+  const auto parts = x.split_with_sizes({width_, x.size(-1) - width_}, -1);
+  return torch::cat({rotate_all(parts[0]), parts[1]}, -1);
+}
+
+at::Tensor Rotary::rotate_all(const at::Tensor& x) {
   const at::ScalarType real = x.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   const at::ScalarType complex = real == torch::kFloat64 ? torch::kComplexDouble : torch::kComplexFloat;
   const int64_t length = x.size(1);
@@ -40,8 +46,11 @@ at::Tensor Rotary::rotate(const at::Tensor& x) {
   std::vector<int64_t> shape(x.dim(), 1);
   shape[1] = length;
   shape.back() = width_ / 2;
-  const at::Tensor pairs = torch::view_as_complex(x.to(real).unflatten(-1, {width_ / 2, 2}));
-  return torch::view_as_real(pairs * table_.slice(0, 0, length).view(shape)).flatten(-2).to(x.scalar_type());
+  const at::Tensor turn = table_.slice(0, 0, length).view(shape);
+  if (pairs_ == RotaryPairs::kNeighbours)
+    return torch::view_as_real(torch::view_as_complex(x.to(real).unflatten(-1, {width_ / 2, 2})) * turn).flatten(-2).to(x.scalar_type());
+  const at::Tensor pairs = torch::view_as_complex(x.to(real).unflatten(-1, {2, width_ / 2}).transpose(-1, -2).contiguous());
+  return torch::view_as_real(pairs * turn).transpose(-1, -2).flatten(-2).to(x.scalar_type());
 }
 
 }  // namespace spt::models

@@ -17,18 +17,25 @@ class Sinusoids {
   at::Tensor table_;
 };
 
-/// Rotary positions: each pair (2m, 2m+1) of a head turns by the angle p 10000^(-2m/d_k) at position p, counted from 0.
+/// Which two features of a head turn together: (2m, 2m+1), or m of the first half and m of the second.
+enum class RotaryPairs { kNeighbours, kHalves };
+
+/// Rotary positions: pair m of the first `width` features of a head turns by the angle p 10000^(-2m/width) at position p, counted from 0; the
+/// other features stay.
 ///
-/// Shapes: x (B, L, .., d_k) -> the same. Rotated in float32 (float64 in a float64 model).
-/// Source: arXiv:2104.09864 eq. (34), interleaved pairs.
+/// Shapes: x (B, L, .., d_k) -> the same, width <= d_k. Rotated in float32 (float64 in a float64 model).
+/// Source: arXiv:2104.09864 eq. (34), neighbours; halves and a width below d_k: GPT-NeoX (arXiv:2204.06745 section 2.1).
 class Rotary {
  public:
-  explicit Rotary(int64_t head_width) : width_(head_width) {}
+  explicit Rotary(int64_t width, RotaryPairs pairs = RotaryPairs::kNeighbours) : width_(width), pairs_(pairs) {}
   at::Tensor rotate(const at::Tensor& x);
 
  private:
+  at::Tensor rotate_all(const at::Tensor& x);  ///< x of width features
+
   int64_t width_;
-  at::Tensor table_;  ///< (L, d_k / 2) complex
+  RotaryPairs pairs_;
+  at::Tensor table_;  ///< (L, width / 2) complex
 };
 
 }  // namespace spt::models

@@ -93,7 +93,7 @@ TEST(Architectures, AreThere) {
     for (const auto& [option, value] : architecture.causal)
       EXPECT_NO_THROW(complete(architecture.options, {{option, value}}, architecture.name));
   }
-  for (const char* name : {"transformer", "s4d", "gru", "linear", "lstm", "long-conv", "lru", "mamba", "s5"})
+  for (const char* name : {"transformer", "s4d", "gru", "linear", "lstm", "long-conv", "lru", "mamba", "pythia", "s5"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
 

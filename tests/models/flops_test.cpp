@@ -191,6 +191,14 @@ TEST(Flops, OfMambaAreThoseCounted) {
   expect_counted("mamba", {{"n_layers", int64_t{1}}, {"d_state", int64_t{5}}, {"expand", int64_t{1}}}, kClasses, false);
 }
 
+TEST(Flops, OfPythiaAreThoseCounted) {
+  OptionMap size = {{"n_layers", int64_t{2}}, {"d_model", int64_t{32}}, {"n_heads", int64_t{2}}, {"d_ff", int64_t{64}}};
+  expect_counted("pythia", size, kClasses, true);
+  size["parallel_residual"] = false;
+  size["rotary_fraction"] = 1.0;
+  expect_counted("pythia", size, {.kind = "sequence", .outputs = 17}, false);
+}
+
 TEST(Flops, OfTheLinearModelAreThoseCounted) {
   expect_counted("linear", {}, kClasses, true);
   expect_counted("linear", {}, kClasses, false);

@@ -193,13 +193,17 @@ TEST(Sizes, OfTheBodyAreWithinTenPercentOfTheirNames) {
   const std::map<std::string, double> want = {{"100K", 1e5}, {"300K", 3e5}, {"1M", 1e6}, {"3M", 3e6}, {"10M", 1e7}};
   for (const Architecture& architecture : architectures()) {
     if (architecture.trivial) continue;
-    EXPECT_EQ(architecture.sizes.size(), want.size()) << architecture.name;
+    EXPECT_GE(architecture.sizes.size(), want.size()) << architecture.name;
+    size_t found = 0;
     for (const auto& [size, options] : architecture.sizes) {
+      if (!want.contains(size)) continue;  // a published model under its own name
+      ++found;
       const auto body = architecture.build_body(all_options(architecture.name, options), {.vocabulary = 20}, 0);
       double count = 0;
       for (const auto& parameter : body->parameters()) count += static_cast<double>(parameter.numel());
       EXPECT_NEAR(count / want.at(size), 1, 0.1) << architecture.name << " " << size << ": " << count;
     }
+    EXPECT_EQ(found, want.size()) << architecture.name;
   }
 }
 
