@@ -63,6 +63,11 @@ void fields(Is<ProbeAnswer> auto& a, auto&& field) {
   field("error", a.error), field("startup_s", a.startup_s), field("open_s", a.open_s), field("step_s", a.step_s);
   field("evaluate_example_s", a.evaluate_example_s);
 }
+void fields(Is<ConvertQuery> auto& q, auto&& field) {
+  field("to_ours", q.to_ours), field("names", q.names), field("architecture", q.architecture), field("options", q.options);
+  field("input", q.input), field("output", q.output), field("drop", q.drop);
+}
+void fields(Is<ConvertAnswer> auto& a, auto&& field) { field("taken", a.taken), field("dropped", a.dropped), field("sha256", a.sha256); }
 void fields(Is<RunRequest> auto& r, auto&& field) {
   field("job", r.job), field("stage", r.stage), field("stage_key", r.stage_key), field("attempt", r.attempt);
   field("parent_dir", r.parent_dir), field("data", r.data_root), field("device", r.device), field("threads", r.threads);
@@ -172,6 +177,10 @@ json to_json(const std::vector<std::vector<ProbeAnswer>>& answers) { return writ
 std::vector<std::vector<ProbeAnswer>> probe_answers_from_json(const json& value, std::string_view where) {
   return read_whole<std::vector<std::vector<ProbeAnswer>>>(value, where);
 }
+json to_json(const ConvertQuery& query) { return written(query); }
+ConvertQuery convert_query_from_json(const json& value, std::string_view where) { return read_whole<ConvertQuery>(value, where); }
+json to_json(const ConvertAnswer& answer) { return written(answer); }
+ConvertAnswer convert_answer_from_json(const json& value, std::string_view where) { return read_whole<ConvertAnswer>(value, where); }
 json to_json(const RunRequest& request) { return written(request); }
 RunRequest run_request_from_json(const json& value, std::string_view where) {
   const auto request = read_whole<RunRequest>(value, where);

@@ -130,6 +130,29 @@ ProbeQuery probe_query_from_json(const nlohmann::json& json, std::string_view wh
 nlohmann::json to_json(const std::vector<std::vector<ProbeAnswer>>& answers);
 std::vector<std::vector<ProbeAnswer>> probe_answers_from_json(const nlohmann::json& json, std::string_view where);
 
+/// `convert` reads a ConvertQuery: a safetensors file to write under other names. `import` gives a file that a matrix can name as `checkpoint`.
+struct ConvertQuery {
+  bool to_ours = true;             ///< import, else export
+  std::string names;               ///< whose names are not ours: gpt-neox, not-from-scratch
+  std::string architecture;
+  OptionMap options;               ///< of the architecture; those left out have their defaults
+  std::string input, output;       ///< files
+  std::vector<std::string> drop;   ///< import: tensors to leave out although their names are not known
+};
+struct ConvertAnswer {
+  std::vector<std::pair<std::string, std::string>> taken;  ///< (name in the input, name in the output)
+  std::vector<std::string> dropped;                        ///< names in the input
+  std::string sha256;                                      ///< of the output
+};
+nlohmann::json to_json(const ConvertQuery& query);
+ConvertQuery convert_query_from_json(const nlohmann::json& json, std::string_view where);
+nlohmann::json to_json(const ConvertAnswer& answer);
+ConvertAnswer convert_answer_from_json(const nlohmann::json& json, std::string_view where);
+
+/// Metadata of a file that an import wrote: what its tensors belong to. Other files of our names have none of it.
+inline constexpr const char* kWeightsArchitecture = "architecture";
+inline constexpr const char* kWeightsOptions = "options";  ///< JSON, complete
+
 /// `run DIR` reads DIR/request.json: one stage to train. Nothing here enters a key but `job`.
 struct RunRequest {
   JobSpec job;

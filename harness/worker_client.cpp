@@ -197,6 +197,11 @@ class ProcessClient final : public WorkerClient {
     return answers;
   }
 
+  ConvertAnswer convert(const ConvertQuery& query) override {
+    const char* where = "answer of the worker to convert";
+    return convert_answer_from_json(parse_json(ask(options_, "convert", canonical(to_json(query))), where), where);
+  }
+
  private:
   /// A file that is absent, torn or of another form counts as unknown: it is asked for again and written anew.
   std::optional<json> cached(const std::string& name) const {

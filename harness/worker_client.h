@@ -17,6 +17,7 @@ class WorkerClient {
   virtual Catalog catalog() = 0;
   virtual DescribeAnswer describe(const DescribeQuery& query) = 0;
   virtual std::vector<std::vector<ProbeAnswer>> probe(const ProbeQuery& query) = 0;
+  virtual ConvertAnswer convert(const ConvertQuery& query) = 0;  ///< writes query.output
 };
 
 struct WorkerOptions {
@@ -33,7 +34,7 @@ std::filesystem::path default_cache();
 
 /// Starts the worker for what its cache does not hold. Catalog and describe answers are kept in <cache>/<build id>/, one file an answer;
 /// answers about data are kept by what the data folder holds (names, sizes, times). A file that cannot be read is asked for again; a cache
-/// that cannot be written is done without. Probes are never kept.
+/// that cannot be written is done without. Probes and conversions are never kept.
 /// Errors: Error naming the program, with the last lines it wrote to stderr, if it fails, answers no JSON or takes longer than the time-out.
 std::unique_ptr<WorkerClient> make_worker_client(WorkerOptions options);
 

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "harness/base/json.h"
+#include "harness/worker/convert.h"
 #include "harness/worker/describe.h"
 #include "harness/worker/probe.h"
 #include "harness/worker/process.h"
@@ -17,6 +18,7 @@ constexpr const char* kUsage =
     "usage: spt-bench-worker catalog         what is registered, as JSON\n"
     "       spt-bench-worker describe        answers a DescribeQuery (JSON on standard input)\n"
     "       spt-bench-worker probe           answers a ProbeQuery (JSON on standard input)\n"
+    "       spt-bench-worker convert         writes weights under other names (a ConvertQuery, JSON on standard input)\n"
     "       spt-bench-worker run DIR         trains the stage of DIR/request.json\n"
     "       spt-bench-worker selftest [cpu|cuda]\n";
 
@@ -41,6 +43,7 @@ int dispatch(const std::vector<std::string>& arguments) {
   if (verb == "describe" && n == 1)
     return std::cout << to_json(worker::describe(describe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
   if (verb == "probe" && n == 1) return std::cout << to_json(worker::probe(probe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
+  if (verb == "convert" && n == 1) return std::cout << to_json(worker::convert(convert_query_from_json(read_query(), "query"))).dump() << "\n", 0;
   if (verb == "selftest" && n <= 2) return selftest(n == 2 ? arguments[1] : "cpu");
   if (verb != "run" || n != 2) return std::cerr << kUsage, 2;
   worker::install_stop_signals();

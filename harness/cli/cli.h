@@ -29,6 +29,7 @@ struct Context {
 };
 
 // One subcommand a file, harness/cli/<verb>.cpp: declares its flags and a callback that does the work.
+void add_checkpoint(CLI::App& app, Context& context);
 void add_data(CLI::App& app, Context& context);
 void add_doctor(CLI::App& app, Context& context);
 void add_list(CLI::App& app, Context& context);

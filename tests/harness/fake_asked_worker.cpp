@@ -24,6 +24,7 @@ nlohmann::json answer_to(const std::string& verb, const std::string& query) {
   if (verb == "catalog") return to_json(worker.catalog());
   const nlohmann::json asked = spt::parse_json(query, "query");
   if (verb == "describe") return to_json(worker.describe(spt::describe_query_from_json(asked, "query")));
+  if (verb == "convert") return to_json(worker.convert(spt::convert_query_from_json(asked, "query")));
   return to_json(worker.probe(spt::probe_query_from_json(asked, "query")));
 }
 

@@ -42,11 +42,17 @@ class FakeWorker final : public WorkerClient {
     return answers;
   }
 
+  ConvertAnswer convert(const ConvertQuery& query) override {
+    conversions.push_back(query);
+    return {{{"theirs", "ours"}}, {"left"}, "hash"};
+  }
+
   Catalog catalog_ = make_catalog();
   int describe_calls = 0;
   double pretrain_flops = 2;
   std::vector<ModelQuery> asked_models;
   std::vector<ProbeQuery> probes;
+  std::vector<ConvertQuery> conversions;
 
  private:
   static Catalog make_catalog() {

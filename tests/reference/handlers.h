@@ -53,6 +53,7 @@ void metric_aggregation_case(Case& c);  ///< objective / metric_aggregation
 void optimizer_case(Case& c);  ///< optimizer / model
 void training_case(Case& c);   ///< training / model
 void schedule_case(Case& c);   ///< schedule / schedule
+void interchange_case(Case& c);  ///< interchange / any source of names
 void transfer_case(Case& c);   ///< transfer / model
 
 }  // namespace spt::reference
