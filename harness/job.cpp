@@ -50,6 +50,14 @@ StageSpec stage_from_json(const json& value, const std::string& where) {
   return stage;
 }
 
+GivenCheckpoint checkpoint_from_json(const json& value, const std::string& where) {
+  JsonReader reader(value, where);
+  GivenCheckpoint checkpoint{reader.get<std::string>("file"), reader.get<std::string>("sha256")};
+  if (checkpoint.sha256.empty()) throw Error("{}: sha256 is empty", where);
+  reader.finish();
+  return checkpoint;
+}
+
 uint64_t seed_from_json(const json& value, const std::string& where, std::string_view name) {
   if (!value.is_number_unsigned()) throw Error("{}: {} = {} must be an integer of at least 0", where, name, value.dump());
   return value.get<uint64_t>();
@@ -186,15 +194,17 @@ json to_json(const JobSpec& spec) {
   for (const StageSpec& stage : spec.stages) stages.push_back(stage_to_json(stage));
   json streams = json::object();
   for (const auto& [name, seed] : spec.streams) streams[name] = seed;
-  return {{"architecture", component_to_json(spec.architecture)},
-          {"task", component_to_json(spec.task)},
-          {"supervised_options", spec.supervised_options},
-          {"data_hash", spec.data_hash},
-          {"init", spec.init},
-          {"profile", spec.profile},
-          {"stages", std::move(stages)},
-          {"seed", spec.seed},
-          {"streams", std::move(streams)}};
+  json object = {{"architecture", component_to_json(spec.architecture)},
+                 {"task", component_to_json(spec.task)},
+                 {"supervised_options", spec.supervised_options},
+                 {"data_hash", spec.data_hash},
+                 {"init", spec.init},
+                 {"profile", spec.profile},
+                 {"stages", std::move(stages)},
+                 {"seed", spec.seed},
+                 {"streams", std::move(streams)}};
+  if (!spec.checkpoint.sha256.empty()) object["checkpoint"] = {{"file", spec.checkpoint.file}, {"sha256", spec.checkpoint.sha256}};
+  return object;
 }
 
 JobSpec job_from_json(const json& value, std::string_view place) {
@@ -207,6 +217,7 @@ JobSpec job_from_json(const json& value, std::string_view place) {
   spec.data_hash = reader.get<std::string>("data_hash");
   if (spec.data_hash.empty()) throw Error("{}: data_hash is empty", where);
   spec.init = reader.get<std::string>("init");
+  if (reader.has("checkpoint")) spec.checkpoint = checkpoint_from_json(reader.at("checkpoint"), where + ": checkpoint");
   spec.profile = reader.get<std::string>("profile");
   const json& stages = reader.at("stages");
   if (!stages.is_array() || stages.empty()) throw Error("{}: stages must be a list of at least one stage", where);
@@ -227,6 +238,10 @@ std::string cell_text(const JobSpec& spec, size_t stage) {
   text.reserve(2048);
   text += "{\"architecture\":";
   append_component(text, spec.architecture, {});
+  if (!spec.checkpoint.sha256.empty()) {
+    text += ",\"checkpoint\":";
+    append_string(text, spec.checkpoint.sha256);
+  }
   text += ",\"data_hash\":";
   append_string(text, spec.data_hash);
   text += ",\"init\":";

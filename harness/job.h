@@ -97,6 +97,13 @@ struct StageSpec {
   bool operator==(const StageSpec&) const = default;
 };
 
+/// Weights from outside that a chain starts from (definitions.md 3, external). Its content is in the key, its place is not.
+struct GivenCheckpoint {
+  std::string file;
+  std::string sha256;  ///< "": there is none
+  bool operator==(const GivenCheckpoint&) const = default;
+};
+
 /// A job: the chain of its stages, each starting from the one before; the last is supervised.
 struct JobSpec {
   ComponentSpec architecture;
@@ -104,6 +111,7 @@ struct JobSpec {
   std::vector<std::string> supervised_options;  ///< of the task: those that can change no pretraining stage (OptionInfo.stage), sorted; not in a key
   std::string data_hash;           ///< SHA-256 of the data; "" never
   std::string init = "default";
+  GivenCheckpoint checkpoint;      ///< what the first stage copies its body from, after `init` has drawn it
   std::string profile = "fair";
   std::vector<StageSpec> stages;
   uint64_t seed = 0;

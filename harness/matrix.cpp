@@ -11,6 +11,7 @@
 #include "harness/base/rng.h"
 #include "harness/base/toml.h"
 #include "harness/job.h"
+#include "results/record.h"
 
 namespace spt {
 namespace {
@@ -77,6 +78,11 @@ MatrixComponent read_component(TomlReader& reader, const std::string& what, bool
   check_label(reader, reader.has("label") ? "label" : "name", component.label);
   if (sizes) component.size = reader.get<std::string>("size", "");
   if (sizes && reader.has("size") && component.size.empty()) reader.fail("size", "must name a preset, such as \"100K\"");
+  if (sizes && reader.has("checkpoint")) {
+    component.checkpoint = {reader.get<std::string>("checkpoint"), fmt::format("{} [[{}]]", reader.place("checkpoint"), what)};
+    if (component.checkpoint->value == OptionValue(std::string())) reader.fail("checkpoint", "must name a file of weights");
+    component.label += results::kExternalLabel;
+  }
   if (reader.has("options")) component.options = read_settings(reader.table("options"), fmt::format("[[{}]]", what));
   reader.finish();
   return component;

@@ -41,6 +41,7 @@ struct MatrixComponent {
   std::string size;  ///< preset of an architecture; ""
   Settings options;  ///< those that were given
   std::string origin;
+  std::optional<Setting> checkpoint = {};  ///< of an architecture: file of weights that it starts from
 };
 
 /// Values for the stages it selects; "" selects all. The most specific wins.

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <tuple>
 #include <unordered_map>
 
 #include "harness/base/error.h"
+#include "harness/base/hash.h"
 #include "harness/values.h"
 
 namespace spt {
@@ -39,6 +41,14 @@ TrainOptions shape_options(const TrainOptions& train) {
   return shape;
 }
 
+/// The file as it is now: what is trained later is refused unless it starts from the same bytes.
+GivenCheckpoint given_checkpoint(const MatrixComponent& architecture) {
+  if (!architecture.checkpoint) return {};
+  const auto& file = std::get<std::string>(architecture.checkpoint->value);
+  if (!std::filesystem::is_regular_file(file)) throw Error("{}: there is no file of weights '{}'", architecture.checkpoint->origin, file);
+  return {std::filesystem::absolute(file).string(), sha256_file(file)};
+}
+
 class Planner {
  public:
   Planner(Matrix matrix, WorkerClient& worker, const std::string& data_root) : worker_(worker), data_root_(data_root) {
@@ -67,8 +77,13 @@ class Planner {
     const Matrix& matrix = plan_.matrix;
     plan_.architectures = matrix.architectures;
     add_baselines();
-    for (const MatrixComponent& architecture : plan_.architectures)
+    for (const MatrixComponent& architecture : plan_.architectures) {
       entries_.push_back(&find_architecture_entry(plan_.catalog, architecture.name, architecture.origin));
+      plan_.checkpoints.push_back(given_checkpoint(architecture));
+      if (architecture.checkpoint)
+        plan_.notes.push_back(fmt::format("{} starts from the weights {}: conditional on one pretraining run, whatever the seeds", architecture.label,
+                                          plan_.checkpoints.back().file));
+    }
     for (const MatrixComponent& protocol : matrix.protocols) plan_.protocols.push_back(protocol_use(plan_.catalog, protocol));
     plan_.arms = arms_of(matrix, plan_.protocols);
     for (const MatrixComponent& task : matrix.tasks) {
@@ -297,6 +312,7 @@ class Planner {
     spec.supervised_options = supervised_[draft.task];
     spec.data_hash = plan_.tasks[draft.task].data_hash;
     spec.init = arm.init;
+    spec.checkpoint = plan_.checkpoints[draft.architecture];
     spec.profile = plan_.matrix.profile;
     spec.streams = plan_.matrix.streams;
     for (const StageDraft& stage : draft.stages) {

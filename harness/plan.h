@@ -47,6 +47,7 @@ struct Plan {
   Matrix matrix;
   Catalog catalog;
   std::vector<MatrixComponent> architectures;  ///< those of the matrix, then the baselines that every table has
+  std::vector<GivenCheckpoint> checkpoints;    ///< of each architecture; without a hash where it has none
   std::vector<ProtocolUse> protocols;
   std::vector<Arm> arms;
   std::vector<TaskAnswer> tasks;               ///< of matrix.tasks

@@ -101,6 +101,8 @@ Origins origins_of(const Plan& plan, const PlanCell& cell) {
   task_spec(plan.catalog, task, &origins);
   origins.push_back({"data_hash", cell.spec.data_hash, plan.tasks[cell.task].data_source});
   origins.push_back({"init", cell.spec.init, arm.use->init_origin});
+  if (architecture.checkpoint)
+    origins.push_back({"checkpoint", cell.spec.checkpoint.sha256, fmt::format("{}: SHA-256 of {}", architecture.checkpoint->origin, to_text(architecture.checkpoint->value))});
   for (const StageSpec& stage : cell.spec.stages) {
     for (const StageEntry& entry : arm.use->entry->stages)
       if (entry.name == stage.name) objective_spec(plan.catalog, *arm.use, entry, plan.tasks[cell.task].mask_ratio, &origins);

@@ -132,7 +132,7 @@ const std::vector<NameSource>& name_sources() {
       {{"gpt-neox", "Hugging Face transformers, GPTNeoXModel and what contains it (EleutherAI/pythia-70m-deduped)", {}},
        {{"pythia", neox_names}},
        "gpt_neox.",
-       {".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq", "embed_out.weight"}},
+       {".attention.bias", ".attention.masked_bias", "rotary_emb.inv_freq", "embed_out.weight", "lm_head.weight"}},
       {{"not-from-scratch", "github.com/IdoAmos/not-from-scratch, and the S4 family of github.com/state-spaces/s4", {}},
        {{"dlr", dlr_names},
         {"dss", dss_names},

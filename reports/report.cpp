@@ -100,16 +100,23 @@ void add_notices(Page& page, const ReportInput& input, const std::vector<TaskAna
   for (const std::string& problem : mixed) page.notices.push_back("MIXED: " + problem + "; differences between arms may come from that.");
   add_seed_notices(page, tasks);
   std::vector<std::string> partial, without_reference;
+  std::set<std::string> external;
   for (const TaskAnalysis& task : tasks) {
     if (task.partial_data) partial.push_back(task.task);
     if (task.reference.empty()) without_reference.push_back(task.task);
     for (const CellAnalysis& cell : task.cells) {
+      if (cell.architecture.ends_with(results::kExternalLabel)) external.insert(cell.architecture);
       if (cell.match_residual && *cell.match_residual > kLargestFlopsMismatch && results::matched_basis(cell.arm) == "flops") {
         page.notices.push_back(fmt::format("{} {} {}: the FLOPs of the arms differ by {:.1f} %, more than the {:.0f} % allowed.", task.task,
                                            cell.architecture, cell.arm, 100 * *cell.match_residual, 100 * kLargestFlopsMismatch));
       }
     }
   }
+  if (!external.empty())
+    page.notices.push_back(
+        fmt::format("GIVEN WEIGHTS: {}. Conditional on one pretraining run: seeds differ in what came after it, and no interval covers another "
+                    "run of it.",
+                    list_text({external.begin(), external.end()})));
   if (!partial.empty())
     page.notices.push_back(
         fmt::format("PARTIAL DATA: {}. Not the official data set; do not compare with published numbers.", list_text(partial)));

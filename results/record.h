@@ -15,6 +15,9 @@ enum class Failure { kDiverged, kOom, kTimeout, kHung, kCrashed, kKilled, kData,
 std::string_view failure_name(Failure failure);
 std::optional<Failure> failure_from_name(std::string_view name);
 
+/// How the label of an architecture that starts from given weights ends, so that every table says it (definitions.md 3, external).
+inline constexpr std::string_view kExternalLabel = "+external";
+
 /// What can change a last bit, stored with each attempt and never in a key.
 struct Stamp {
   std::string build_id;        ///< ELF build id of the worker

@@ -7,6 +7,7 @@
 #include "harness/base/json.h"
 #include "harness/base/safetensors.h"
 #include "harness/base/toml.h"
+#include "harness/cli/checks.h"
 #include "harness/cli/cli.h"
 #include "harness/values.h"
 #include "harness/worker_client.h"
@@ -90,7 +91,7 @@ CLI::App* convert_command(CLI::App& verb, const std::shared_ptr<CheckpointFlags>
   command->add_option("--architecture", flags->architecture, "which of ours the weights belong to");
   command->add_option("--size", flags->size, "preset of the architecture");
   command->add_option("--option", flags->options, "option of the architecture, NAME=VALUE; may be given more than once");
-  command->add_option("--output", flags->output, "safetensors file to write")->required();
+  command->add_option("--output", flags->output, "safetensors file to write")->required()->check(path_given());
   command->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this program)");
   return command;
 }

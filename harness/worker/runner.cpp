@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "harness/base/file.h"
+#include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "harness/catalog.h"
 #include "harness/worker/checkpoint.h"
@@ -72,7 +73,7 @@ class StageRunner {
 
   void run() {
     const results::InitEvent init = init_event();
-    const std::optional<results::TransferEvent> audit = start_from_parent();
+    const std::optional<results::TransferEvent> audit = start_from_weights();
     const std::string note = resume();
     reset_peak_memory(device_);
     write_start(note);
@@ -97,8 +98,19 @@ class StageRunner {
     return event;
   }
 
-  std::optional<results::TransferEvent> start_from_parent() {
-    if (request_.stage == 0) return {};
+  /// The first stage starts from the job's weights where it has some, any other from the stage before.
+  std::optional<results::TransferEvent> start_from_weights() {
+    if (request_.stage > 0) return start_from_parent();
+    const GivenCheckpoint& given = request_.job.checkpoint;
+    if (given.sha256.empty()) return {};
+    if (const std::string found = sha256_file(given.file); found != given.sha256)
+      throw DataError("{}: its SHA-256 is {}, the job was planned for {}; plan it again", given.file, found, given.sha256);
+    const SafetensorsFile weights = read_safetensors(given.file);
+    check_made_for(weights, request_.job.architecture, stage_.architecture(), given.file);
+    return transfer_given(weights, *model_, given.file);
+  }
+
+  results::TransferEvent start_from_parent() {
     const std::filesystem::path file = dir_ / request_.parent_dir / "best.safetensors";
     const LoadedBest parent = read_best(file);
     const std::string wanted = stage_key(request_.job, static_cast<size_t>(request_.stage) - 1);

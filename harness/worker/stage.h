@@ -42,6 +42,7 @@ class Stage {
   std::shared_ptr<models::Model> fresh_model(const at::Device& device) const;
   std::unique_ptr<protocols::Optimizer> optimizer(const models::Model& model) const;
 
+  const models::Architecture& architecture() const { return architecture_; }
   const std::string& init() const { return job_.init; }
   const StageSpec& spec() const { return spec_; }
   const Rng& rng() const { return rng_; }

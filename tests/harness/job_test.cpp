@@ -65,6 +65,26 @@ TEST(Job, KeyIsGolden) {
   EXPECT_EQ(job_key(example()), "874e50e5c7b60d9e05b7285df706e8b30e4eb372c3eefd51cf10b7add3283f1d");
 }
 
+TEST(Job, HasTheContentOfGivenWeightsInItsKeyAndNotTheirPlace) {
+  JobSpec spec = example();
+  spec.checkpoint = {"a/weights.safetensors", "1234"};
+  EXPECT_EQ(job_from_json(parse_json(canonical(to_json(spec)), "test"), "test"), spec);
+  for (size_t stage : {0, 1}) {
+    const std::string cell = cell_text(spec, stage);
+    EXPECT_EQ(cell, canonical(parse_json(cell, "test")));
+    EXPECT_EQ(cell.find("weights.safetensors"), std::string::npos);
+  }
+  const std::string key = job_key(spec);
+  EXPECT_NE(key, job_key(example()));
+  spec.checkpoint.file = "b/weights.safetensors";
+  EXPECT_EQ(job_key(spec), key);
+  spec.checkpoint.sha256 = "1235";
+  EXPECT_NE(job_key(spec), key);
+  nlohmann::json without = to_json(spec);
+  without["checkpoint"]["sha256"] = "";
+  EXPECT_THROW(job_from_json(without, "test"), Error);
+}
+
 TEST(Job, WhatTheOptimizerAndTheScheduleDoNotReadIsInNoKey) {
   const auto key_with = [](auto change) {
     JobSpec spec = example();

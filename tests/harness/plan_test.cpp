@@ -3,12 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/base/error.h"
+#include "harness/base/file.h"
+#include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "tests/harness/fake_catalog.h"
 
@@ -403,6 +408,32 @@ TEST(Plan, MilestonesThatAreNoSharesAreRefusedAtTheirPlace) {
   parts.rest = "[train]\nschedule = \"multistep\"\nmilestones = \"0.5, 2\"\n";
   EXPECT_THAT(error_of(parts), HasSubstr("m.toml:"));
   EXPECT_THAT(error_of(parts), HasSubstr("'2' is no number above 0 and below 1"));
+}
+
+TEST(Plan, AnArchitectureMayStartFromGivenWeights) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / fmt::format("spt-plan-weights-{}", ::getpid());
+  write_file_atomically(file, "weights");
+  Parts parts;
+  parts.architectures += fmt::format("[[architecture]]\nname = \"transformer\"\nlabel = \"given\"\ncheckpoint = \"{}\"\n", file.string());
+  const Plan plan = plan_of(parts);
+  const PlanCell &given = cell(plan, "fashion/given+external/spt-masked@P+F"), &drawn = cell(plan, "fashion/transformer/spt-masked@P+F");
+  EXPECT_EQ(given.spec.checkpoint, (GivenCheckpoint{file.string(), sha256("weights")}));
+  EXPECT_EQ(drawn.spec.checkpoint, GivenCheckpoint{});
+  EXPECT_NE(plan.job_key(given, 0), plan.job_key(drawn, 0));
+  EXPECT_NE(given.stages[0], drawn.stages[0]);  // pretraining starts from them too
+  EXPECT_THAT(plan.notes, testing::Contains(HasSubstr("conditional on one pretraining run")));
+  const Origins origins = origins_of(plan, given);
+  const auto origin = std::find_if(origins.begin(), origins.end(), [](const Origin& o) { return o.name == "checkpoint"; });
+  ASSERT_NE(origin, origins.end());
+  EXPECT_EQ(origin->value, OptionValue(sha256("weights")));
+  EXPECT_THAT(origin->origin, HasSubstr(file.string()));
+  const std::string key = plan.job_key(given, 0);
+  write_file_atomically(file, "others");
+  EXPECT_NE(plan_of(parts).job_key(cell(plan_of(parts), "fashion/given+external/spt-masked@P+F"), 0), key);
+  std::filesystem::remove(file);
+  EXPECT_THAT(error_of(parts), HasSubstr("there is no file of weights '" + file.string() + "'"));
+  parts.architectures = "[[architecture]]\nname = \"transformer\"\ncheckpoint = \"\"\n";
+  EXPECT_THAT(error_of(parts), HasSubstr("must name a file of weights"));
 }
 
 }  // namespace

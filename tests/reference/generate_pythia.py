@@ -59,7 +59,7 @@ def write_case(folder, name, o):
     tensors = {"input.x": ids, "input.cotangent": cotangent, "output.y": y, "loss": loss}
     for n, p in model.named_parameters():
         tensors["weight." + n] = p
-        if p.grad is not None:  # embed_out plays no part
+        if p.grad is not None:  # the output map plays no part
             tensors["grad." + n] = p.grad
     (folder / name).mkdir(parents=True, exist_ok=True)
     save(folder / name / "case.safetensors", tensors)
@@ -69,7 +69,7 @@ def write_case(folder, name, o):
             "dtype": "float64", "profile": "both", "inputs": ["x"], "outputs": ["y"], "tolerance": {"output": 1e-11, "gradient": 1e-10},
             "source": f"Hugging Face transformers {transformers.__version__}, GPTNeoXForCausalLM, last hidden state of gpt_neox",
             "notes": "Written by tests/reference/generate_pythia.py, which takes the rotary angles in float64. Weights and gradients have the "
-                     "published names; embed_out.weight is dropped by the import."}
+                     "published names; the output map of the language model is dropped by the import."}
     (folder / name / "case.json").write_text(json.dumps(text, indent=1) + "\n")
 
 

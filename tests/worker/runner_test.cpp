@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "harness/base/file.h"
+#include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "harness/worker/checkpoint.h"
 #include "results/journal.h"
@@ -202,6 +203,35 @@ TEST(Runner, APretrainingStageFeedsTheNextAndTheAuditSaysHow) {
   EXPECT_EQ(audit[0].redrawn, (std::vector<std::string>{"head.weight", "head.bias"}));
   EXPECT_EQ(audit[0].copied.size() + audit[0].sliced.size() + audit[0].redrawn.size(), 7u);
   EXPECT_EQ(folder.done(1).steps, 23);
+}
+
+TEST(Runner, AFirstStageStartsFromGivenWeightsAsAnyOtherDoesFromTheStageBefore) {
+  Folder chain("before"), given("given");
+  const JobSpec whole = test::tiny_job("regression", "masked");
+  ASSERT_TRUE(chain.run(whole, 0));
+  ASSERT_TRUE(chain.run(whole, 1));
+  JobSpec job = test::tiny_job("regression");
+  const std::string weights = (chain.stage(0) / "best.safetensors").string();
+  job.checkpoint = {weights, sha256_file(weights)};
+  ASSERT_TRUE(given.run(job, 0));
+  expect_same_result(given.done(0), chain.done(1));
+  const auto audit = given.events<results::TransferEvent>(0), before = chain.events<results::TransferEvent>(1);
+  ASSERT_EQ(audit.size(), 1u);
+  EXPECT_EQ(audit[0].copied, before[0].copied);
+  EXPECT_EQ(audit[0].sliced, before[0].sliced);
+  EXPECT_EQ(audit[0].redrawn, before[0].redrawn);
+  EXPECT_EQ(audit[0].dropped, before[0].dropped);
+}
+
+TEST(Runner, WeightsThatAreNotThoseOfThePlanAreRefused) {
+  Folder chain("planned"), given("changed");
+  ASSERT_TRUE(chain.run(test::tiny_job("regression", "masked"), 0));
+  JobSpec job = test::tiny_job("regression");
+  job.checkpoint = {(chain.stage(0) / "best.safetensors").string(), std::string(64, 'b')};
+  EXPECT_FALSE(given.run(job, 0));
+  const FailedEvent failed = given.events<FailedEvent>(0).back();
+  EXPECT_EQ(failed.failure, results::Failure::kData);
+  EXPECT_NE(failed.message.find("the job was planned for " + std::string(64, 'b')), std::string::npos) << failed.message;
 }
 
 TEST(Runner, APretrainedCheckpointOfAnotherStageIsRefused) {
