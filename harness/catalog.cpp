@@ -52,7 +52,8 @@ void fields(Is<GroupRow> auto& g, auto&& field) {
 }
 void fields(Is<ModelAnswer> auto& a, auto&& field) {
   field("error", a.error), field("parameters", a.parameters), field("parameters_body", a.parameters_body);
-  field("flops_per_step", a.flops_per_step), field("tokens_per_step", a.tokens_per_step), field("groups", a.groups);
+  field("flops_per_step", a.flops_per_step), field("tokens_per_step", a.tokens_per_step), field("peak_memory", a.peak_memory);
+  field("groups", a.groups);
 }
 void fields(Is<DescribeQuery> auto& q, auto&& field) { field("data", q.data_root), field("tasks", q.tasks), field("models", q.models); }
 void fields(Is<DescribeAnswer> auto& a, auto&& field) { field("tasks", a.tasks), field("models", a.models); }

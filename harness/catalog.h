@@ -96,6 +96,7 @@ struct ModelAnswer {
   int64_t parameters = 0, parameters_body = 0;
   double flops_per_step = 0;   ///< training, padded batch, expectation over the stage's sampler
   double tokens_per_step = 0;  ///< B x mean real length
+  int64_t peak_memory = 0;     ///< bytes of a training step, estimated: weights, gradients, optimizer state, activations
   std::vector<GroupRow> groups;
 };
 struct DescribeQuery {

@@ -28,13 +28,16 @@ struct CellDraft {
   std::vector<StageDraft> stages;
 };
 
-/// The options of training that can change shapes, FLOPs or tokens: a model is asked about once for all others.
+/// The options of training that can change shapes, FLOPs, tokens or memory: a model is asked about once for all others.
 TrainOptions shape_options(const TrainOptions& train) {
   TrainOptions shape;
   shape.batch = train.batch;
   shape.accumulate = train.accumulate;
   shape.order = train.order;
   shape.bucket_batches = train.bucket_batches;
+  shape.optimizer = train.optimizer;
+  shape.momentum = train.momentum;
+  shape.dropout = train.dropout;
   shape.precision = train.precision;
   shape.pool = train.pool;
   shape.head_hidden = train.head_hidden;
@@ -198,8 +201,8 @@ class Planner {
     std::string objective = stage.objective.name;
     for (const auto& [name, value] : stage.objective.options) objective += fmt::format(" {}={}", name, to_text(value));
     const TrainOptions& train = stage.train;
-    const auto key = std::tuple(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.order, train.bucket_batches, train.precision, train.pool,
-                                train.head_hidden);
+    const ModelKey key(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.order, train.bucket_batches, train.optimizer,
+                       train.momentum, train.dropout, train.precision, train.pool, train.head_hidden);
     const auto [at, fresh] = model_index_.try_emplace(key, queries_.size());
     if (fresh) queries_.push_back({specs_[cell.architecture][causal], task_specs_[cell.task], stage.objective, shape_options(train), plan_.matrix.profile});
     return at->second;
@@ -355,7 +358,8 @@ class Planner {
   std::vector<std::vector<std::string>> supervised_;
   std::vector<CellDraft> drafts_;
   std::vector<ModelQuery> queries_;
-  std::map<std::tuple<uint32_t, uint32_t, bool, std::string, int64_t, int64_t, std::string, int64_t, std::string, std::string, std::string>, size_t> model_index_;
+  using ModelKey = std::tuple<uint32_t, uint32_t, bool, std::string, int64_t, int64_t, std::string, int64_t, std::string, double, double, std::string, std::string, std::string>;
+  std::map<ModelKey, size_t> model_index_;
   std::map<std::tuple<uint32_t, uint32_t, std::string, std::string>, TrainOptions> train_;
   std::map<uint32_t, Budgets> budgets_;
   std::unordered_map<std::string, size_t> texts_;

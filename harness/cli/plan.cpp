@@ -33,12 +33,24 @@ std::string with_prefix(double value) {
   return fmt::format("{:.3g}{}", value, kPrefixes[power]);
 }
 
+std::string bytes_text(int64_t bytes) {
+  const std::string text = with_prefix(static_cast<double>(bytes));
+  return text + (text.find(' ') == std::string::npos ? " B" : "B");
+}
+
 /// What planning needs and what came out.
 struct Planned {
   Plan plan;
   Work work;
   Estimate estimate;
 };
+
+/// Of the stage that needs most.
+int64_t peak_memory(const Plan& plan, const PlanCell& cell) {
+  int64_t most = 0;
+  for (const StageCost& cost : cell.costs) most = std::max(most, plan.models[cost.model].peak_memory);
+  return most;
+}
 
 std::string steps_text(const PlanCell& cell) {
   std::vector<int64_t> steps;
@@ -50,14 +62,14 @@ void print_cells(const Planned& planned, Context& context) {
   const Plan& plan = planned.plan;
   size_t width = 4;
   for (const PlanCell& cell : plan.cells) width = std::max(width, plan.cell_name(cell).size());
-  context.out << fmt::format("\n{:<{}}  {:>4}  {:>11}  {:>10}  {:>8}  {:>8}\n", "cell", width, "done", "steps", "parameters", "FLOPs", "residual");
+  context.out << fmt::format("\n{:<{}}  {:>4}  {:>11}  {:>10}  {:>7}  {:>8}  {:>8}\n", "cell", width, "done", "steps", "parameters", "memory", "FLOPs", "residual");
   for (const PlanCell& cell : plan.cells) {
     int64_t done = 0;
     double flops = 0;
     for (size_t seed = 0; seed < plan.matrix.seeds.size(); ++seed) done += planned.work.stages[cell.stages.back() + seed] == StageWork::kDone;
     for (const StageCost& cost : cell.costs) flops += cost.flops;
-    context.out << fmt::format("{:<{}}  {:>4}  {:>11}  {:>10}  {:>8}  {:>8}\n", plan.cell_name(cell), width, fmt::format("{}/{}", done, plan.matrix.seeds.size()), steps_text(cell),
-                               with_prefix(static_cast<double>(plan.models[cell.costs.back().model].parameters)), with_prefix(flops),
+    context.out << fmt::format("{:<{}}  {:>4}  {:>11}  {:>10}  {:>7}  {:>8}  {:>8}\n", plan.cell_name(cell), width, fmt::format("{}/{}", done, plan.matrix.seeds.size()), steps_text(cell),
+                               with_prefix(static_cast<double>(plan.models[cell.costs.back().model].parameters)), bytes_text(peak_memory(plan, cell)), with_prefix(flops),
                                cell.residual ? fmt::format("{:.2f} %", 100 * *cell.residual) : "-");
   }
 }
@@ -97,7 +109,7 @@ void print_json(const Planned& planned, const PlanFlags& flags, Context& context
     for (size_t seed = 0; seed < plan.matrix.seeds.size(); ++seed) keys.push_back(plan.job_key(cell, seed));
     nlohmann::json steps = nlohmann::json::array();
     for (const StageSpec& stage : cell.spec.stages) steps.push_back(stage.steps);
-    cells.push_back({{"name", plan.cell_name(cell)}, {"arm_kind", plan.arms[cell.arm].kind}, {"steps", steps}, {"keys", keys}});
+    cells.push_back({{"name", plan.cell_name(cell)}, {"arm_kind", plan.arms[cell.arm].kind}, {"steps", steps}, {"peak_memory", peak_memory(plan, cell)}, {"keys", keys}});
   }
   nlohmann::json answer = {{"matrix", plan.matrix.name}, {"jobs", planned.work.jobs}, {"jobs_done", planned.work.jobs_done}, {"jobs_run", planned.work.jobs_run},
                            {"jobs_failed", planned.work.jobs_failed}, {"jobs_blocked", planned.work.jobs_blocked}, {"stages", plan.stages.size()},

@@ -7,6 +7,7 @@
 
 #include "harness/base/error.h"
 #include "harness/base/json.h"
+#include "harness/worker/memory.h"
 #include "harness/worker/process.h"
 #include "harness/worker/stamp.h"
 #include "protocols/protocol.h"
@@ -52,6 +53,7 @@ ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, co
   answer.flops_per_step = StageCost(architecture, spec)
                               .expected_step(facts.train_lengths, *objective, facts.documents, query.train);
   answer.tokens_per_step = static_cast<double>(query.train.batch * facts.documents) * mean_length(facts.train_lengths);
+  answer.peak_memory = estimated_memory({architecture, spec, *objective, facts, query.train, query.profile});
   return answer;
 }
 

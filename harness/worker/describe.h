@@ -8,7 +8,7 @@ namespace spt::worker {
 /// The registries of this program as data (definitions.md 7). Opens nothing.
 Catalog make_catalog();
 
-/// Facts of tasks, and counts, optimizer groups and FLOPs of models: built on this machine, never trained. What a query got wrong is in its
+/// Facts of tasks, and counts, optimizer groups, FLOPs and memory of models: built on this machine, never trained. What a query got wrong is in its
 /// answer.
 DescribeAnswer describe(const DescribeQuery& query, const Registry& registry = {});
 

@@ -36,12 +36,6 @@ const models::Architecture& checked_architecture(const Registry& registry, const
   return architecture;
 }
 
-at::ScalarType scalar_type(const std::string& precision) {
-  if (precision == "float32") return at::kFloat;
-  if (precision == "float64") return at::kDouble;
-  throw Error("{}", unknown_name("precision", precision, std::vector<std::string>{"float32", "float64"}));
-}
-
 Baseline class_baseline(const tasks::OpenedTask& task) {
   std::map<int64_t, int64_t> train, test;
   for (int64_t i = 0; i < task.train->size(); ++i) ++train[task.train->label(i)];
@@ -112,6 +106,17 @@ protocols::OptimizerRules optimizer_rules(const TrainOptions& train, const std::
           .lr_w = train.state_lr};
 }
 
+std::unique_ptr<protocols::Optimizer> make_optimizer(const models::Model& model, const TrainOptions& train, const std::string& profile) {
+  return protocols::make_optimizer(train.optimizer, protocols::trained_tensors(model, optimizer_rules(train, profile)),
+                                   {.adam = {train.beta1, train.beta2, train.eps}, .sgd = {train.momentum}});
+}
+
+at::ScalarType scalar_type(const std::string& precision) {
+  if (precision == "float32") return at::kFloat;
+  if (precision == "float64") return at::kDouble;
+  throw Error("{}", unknown_name("precision", precision, std::vector<std::string>{"float32", "float64"}));
+}
+
 Stream subset_stream(const JobSpec& job) {
   if (job.profile == "paper" && !job.streams.contains("subset")) return Stream(kPublishedSubsetSeed, "subset");
   return Rng(job.seed, job.streams).stream("subset");
@@ -158,9 +163,7 @@ std::shared_ptr<models::Model> Stage::fresh_model(const at::Device& device) cons
 }
 
 std::unique_ptr<protocols::Optimizer> Stage::optimizer(const models::Model& model) const {
-  const TrainOptions& train = spec_.train;
-  return protocols::make_optimizer(train.optimizer, protocols::trained_tensors(model, optimizer_rules(train, job_.profile)),
-                                   {.adam = {train.beta1, train.beta2, train.eps}, .sgd = {train.momentum}});
+  return make_optimizer(model, spec_.train, job_.profile);
 }
 
 Baseline trivial_baseline(const tasks::OpenedTask& task) {

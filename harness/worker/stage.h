@@ -28,6 +28,10 @@ models::ModelSpec model_spec(const models::Architecture& architecture, const Opt
 void check_causal(const models::Architecture& architecture, const OptionMap& options, const std::string& objective);
 
 protocols::OptimizerRules optimizer_rules(const TrainOptions& train, const std::string& profile);
+std::unique_ptr<protocols::Optimizer> make_optimizer(const models::Model& model, const TrainOptions& train, const std::string& profile);
+
+/// The type of parameters and activations. Errors: Error for an unknown precision.
+at::ScalarType scalar_type(const std::string& precision);
 
 /// The stream that subsets are drawn from: the job's; fixed in `paper` unless it was re-seeded.
 Stream subset_stream(const JobSpec& job);

@@ -95,6 +95,7 @@ TEST_F(PlanCommand, LeavesOutWhatIsDone) {
 
 TEST_F(PlanCommand, ShowsWhereEachValueComesFrom) {
   const Answer json = plan({"--json"});
+  EXPECT_EQ(parse_json(json.out, "out")["cells"][1]["peak_memory"], 32'000'000);
   const std::string key = parse_json(json.out, "out")["cells"][1]["keys"][0];
   const Answer answer = plan({"--show", key.substr(0, 12)});
   EXPECT_EQ(answer.code, 0) << answer.err;

@@ -47,7 +47,7 @@ DescribeAnswer describe_answer() {
   TaskAnswer task;
   task.data_hash = "h", task.mean_length = 20.25, task.higher_is_better = false, task.vocabulary = 17;
   answer.tasks = {task};
-  answer.models = {ModelAnswer{"", 12, 10, 1e9, 640.5, {{"body.w", {2, 3}, "matrix", 0.001, 0.05}}}};
+  answer.models = {ModelAnswer{"", 12, 10, 1e9, 640.5, 123'456, {{"body.w", {2, 3}, "matrix", 0.001, 0.05}}}};
   return answer;
 }
 

@@ -7,7 +7,8 @@
 
 namespace spt::testing_catalog {
 
-/// Answers from formulas, without a worker: tokens a step = batch x 10; FLOPs a step = batch x 1000, pretraining twice that.
+/// Answers from formulas, without a worker: tokens a step = batch x 10; FLOPs a step = batch x 1000, pretraining twice that;
+/// bytes = batch x 1,000,000.
 class FakeWorker final : public WorkerClient {
  public:
   Catalog catalog() override { return catalog_; }
@@ -25,7 +26,7 @@ class FakeWorker final : public WorkerClient {
     for (const ModelQuery& model : query.models) {
       ModelAnswer a;
       const auto batch = static_cast<double>(model.train.batch);
-      a.parameters = 1000, a.parameters_body = 900, a.tokens_per_step = batch * 10;
+      a.parameters = 1000, a.parameters_body = 900, a.tokens_per_step = batch * 10, a.peak_memory = model.train.batch * 1'000'000;
       a.flops_per_step = batch * 1000 * (model.objective.name == "supervised" ? 1.0 : pretrain_flops);
       a.groups = {{"encoder.weight", {11, 32}, "embedding", model.train.lr, 0}, {"body.weight", {32, 32}, "matrix", model.train.lr, 0.05}, {"body.scale", {}, model.profile, 0.001, 0}};
       if (model.architecture.name == "linear" && model.task.name == "fashion") a.error = "needs tokens";

@@ -3,66 +3,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/base/error.h"
-#include "harness/base/file.h"
-#include "harness/base/hash.h"
 #include "harness/base/json.h"
-#include "tests/harness/fake_catalog.h"
+#include "tests/harness/plan_parts.h"
 
 namespace spt {
 namespace {
 
+using plan_parts::FakeWorker;
+using plan_parts::Parts;
+using plan_parts::arm_names;
+using plan_parts::cell;
+using plan_parts::error_of;
+using plan_parts::keys;
+using plan_parts::plan_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing_catalog::FakeWorker;
-
-// One architecture, one task, three arms; what a test wants differs in the replacements.
-struct Parts {
-  std::string head = "seeds = [1, 2]\nprotocols = [\"scratch\", \"spt-masked\"]\n";
-  std::string budget = "[budget]\nfinetune = { steps = 100 }\npretrain = { steps = 300 }\nevaluations = 10\n";
-  std::string architectures = "[[architecture]]\nname = \"transformer\"\n";
-  std::string tasks = "[[task]]\nname = \"fashion\"\n";
-  std::string rest = "";
-  std::string text() const { return "name = \"m\"\n" + head + budget + architectures + tasks + rest; }
-};
-
-Plan plan_of(const Parts& parts, FakeWorker* given = nullptr) {
-  FakeWorker own;
-  FakeWorker& worker = given ? *given : own;
-  return plan_matrix(parse_matrix(parts.text(), "m.toml"), worker, "data");
-}
-std::string error_of(const Parts& parts) {
-  try {
-    plan_of(parts);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
-}
-const PlanCell& cell(const Plan& plan, const std::string& name) {
-  for (const PlanCell& c : plan.cells)
-    if (plan.cell_name(c) == name) return c;
-  throw Error("no cell {}", name);
-}
-std::vector<std::string> arm_names(const Plan& plan, const std::string& architecture = "transformer") {
-  std::vector<std::string> names;
-  for (const PlanCell& c : plan.cells)
-    if (plan.architectures[c.architecture].label == architecture) names.push_back(plan.arm_name(c));
-  return names;
-}
-std::set<std::string> keys(const Plan& plan) {
-  std::set<std::string> result;
-  for (const PlanStage& stage : plan.stages) result.insert(stage.key);
-  return result;
-}
 
 TEST(Plan, HasTheThreeArmsAndTheBaselines) {
   const Plan plan = plan_of({});
@@ -154,96 +115,6 @@ TEST(Plan, ASupervisedTaskOptionLeavesPretrainingAlone) {
   const std::string name = "fashion/transformer/spt-masked@P+F";
   EXPECT_EQ(plan.stages[cell(plan, name).stages[0]].key, before.stages[cell(before, name).stages[0]].key);
   EXPECT_NE(plan.job_key(cell(plan, name), 0), before.job_key(cell(before, name), 0));
-}
-
-TEST(Plan, ValuesComeFromTheMostSpecificPlace) {
-  Parts parts;
-  parts.architectures = "[[architecture]]\nname = \"s4d\"\n";
-  parts.tasks += "[[task]]\nname = \"listops\"\n";
-  const auto rate = [&](const std::string& rest, const std::string& task, size_t stage) {
-    Parts p = parts;
-    p.rest = rest;
-    return cell(plan_of(p), task + "/s4d/spt-masked@P+F").spec.stages[stage].train.lr;
-  };
-  EXPECT_EQ(rate("", "fashion", 0), 0.004) << "recipe";
-  EXPECT_EQ(rate("", "listops", 0), 0.002) << "recipe of the task";
-  const std::string train = "[train]\nlr = 0.1\n";
-  EXPECT_EQ(rate(train, "listops", 0), 0.1);
-  const std::string stage = train + "[stage.pretrain]\nlr = 0.2\n";
-  EXPECT_EQ(rate(stage, "listops", 0), 0.2);
-  EXPECT_EQ(rate(stage, "listops", 1), 0.1);
-  const std::string one = stage + "[[override]]\ntask = \"listops\"\ntrain = { lr = 0.3 }\n";
-  EXPECT_EQ(rate(one, "listops", 1), 0.3);
-  EXPECT_EQ(rate(one, "fashion", 1), 0.1);
-  const std::string two = one + "[[override]]\narchitecture = \"s4d\"\nstage = \"pretrain\"\ntrain = { lr = 0.4 }\n";
-  EXPECT_EQ(rate(two, "listops", 0), 0.4);
-  EXPECT_EQ(rate(two, "listops", 1), 0.3);
-}
-
-TEST(Plan, EquallySpecificOverridesThatDisagreeAreAnError) {
-  Parts parts;
-  parts.rest = "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.4 }\n";
-  EXPECT_THAT(error_of(parts), HasSubstr("as specific"));
-  EXPECT_THAT(error_of(parts), HasSubstr("m.toml:17:"));
-  parts.rest += "[[override]]\narchitecture = \"transformer\"\ntask = \"fashion\"\ntrain = { lr = 0.5 }\n";
-  EXPECT_EQ(error_of(parts), "");
-  Parts agreeing;
-  agreeing.rest = "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.3 }\n";
-  EXPECT_EQ(error_of(agreeing), "");
-}
-
-TEST(Plan, MatchesByTokensExamplesAndFlops) {
-  Parts parts;
-  parts.budget += "match = [\"steps\", \"examples\", \"tokens\", \"flops\"]\n";
-  parts.rest = "[stage.pretrain]\nbatch = 64\n";
-  const Plan plan = plan_of(parts);
-  const auto steps = [&](const std::string& arm) { return cell(plan, "fashion/transformer/" + arm).spec.stages.at(0).steps; };
-  EXPECT_EQ(steps("scratch@(P+F)"), 100 + 300);
-  EXPECT_EQ(steps("scratch@(P+F):examples"), 100 + 600);
-  EXPECT_EQ(steps("scratch@(P+F):tokens"), 100 + 600);
-  EXPECT_EQ(steps("scratch@(P+F):flops"), 100 + 300 * 4);
-  EXPECT_EQ(cell(plan, "fashion/transformer/scratch@(P+F):flops").residual, 0.0);
-}
-
-TEST(Plan, ResidualIsWhatRoundingLeavesAndTooMuchOfItIsAnError) {
-  Parts parts;
-  parts.budget = "[budget]\nfinetune = { steps = 10 }\npretrain = { steps = 10 }\nevaluations = 1\nmatch = [\"flops\"]\n";
-  FakeWorker worker;
-  worker.pretrain_flops = 1.03;
-  const Plan plan = plan_of(parts, &worker);
-  EXPECT_NEAR(*cell(plan, "fashion/transformer/scratch@(P+F):flops").residual, 0.3 / 20, 1e-9);
-  worker.pretrain_flops = 1.049;
-  EXPECT_THROW(plan_of(parts, &worker), Error);
-}
-
-TEST(Plan, TotalModeSplitsOneBudget) {
-  Parts parts;
-  parts.budget = "[budget]\ntotal = { steps = 400 }\npretrain = { share = 0.75 }\n";
-  const Plan plan = plan_of(parts);
-  EXPECT_THAT(arm_names(plan), ElementsAre("spt-masked@P+F", "scratch@T"));
-  const PlanCell& spt = cell(plan, "fashion/transformer/spt-masked@P+F");
-  EXPECT_EQ(spt.spec.stages[0].steps, 300);
-  EXPECT_EQ(spt.spec.stages[1].steps, 100);
-  EXPECT_EQ(cell(plan, "fashion/transformer/scratch@T").spec.stages[0].steps, 400);
-  EXPECT_EQ(cell(plan, "fashion/majority/scratch@T").spec.stages[0].steps, 400);
-  EXPECT_EQ(matrix_row(plan).mode, "total");
-}
-
-TEST(Plan, SharesAndOtherUnitsBecomeSteps) {
-  const auto steps = [](const std::string& budget, const std::string& rest = "") {
-    Parts parts;
-    parts.budget = "[budget]\nevaluations = 1\n" + budget;
-    parts.rest = rest;
-    const std::vector<StageSpec> stages = cell(plan_of(parts), "fashion/transformer/spt-masked@P+F").spec.stages;
-    return std::pair(stages[0].steps, stages[1].steps);
-  };
-  using Steps = std::pair<int64_t, int64_t>;
-  EXPECT_EQ(steps("finetune = { steps = 100 }\n"), Steps(100, 100)) << "P = F by default";
-  EXPECT_EQ(steps("finetune = { steps = 100 }\npretrain = { share = 0.75 }\n"), Steps(300, 100));
-  EXPECT_EQ(steps("finetune = { epochs = 2 }\npretrain = { epochs = 0.5 }\n"), Steps(16, 63)) << "1000 examples in batches of 32";
-  EXPECT_EQ(steps("finetune = { examples = 64 }\npretrain = { examples = 65 }\n"), Steps(3, 2));
-  EXPECT_EQ(steps("finetune = { tokens = 640 }\npretrain = { tokens = 641 }\n"), Steps(3, 2));
-  EXPECT_EQ(steps("finetune = { steps = 9 }\n", "[[override]]\ntask = \"fashion\"\nbudget = { finetune = { steps = 5 }, pretrain = { steps = 7 } }\n"), Steps(7, 5));
 }
 
 TEST(Plan, CausalProtocolsHaveScratchArmsOfTheirOwn) {
@@ -338,10 +209,15 @@ TEST(Plan, UnlabelledInputsAreNamed) {
 TEST(Plan, AskedAboutEachModelOnceWhateverTheRates) {
   FakeWorker worker;
   Parts parts;
-  parts.rest = "[stage.pretrain]\nlr = 0.3\n";
+  parts.rest = "[stage.pretrain]\nlr = 0.3\ndropout = 0.1\n";
   plan_of(parts, &worker);
   EXPECT_EQ(worker.describe_calls, 2);
-  EXPECT_EQ(worker.asked_models.size(), 4u) << "transformer masked and supervised, two baselines";
+  ASSERT_EQ(worker.asked_models.size(), 4u) << "transformer masked and supervised, two baselines";
+  const TrainOptions& supervised = worker.asked_models[0].train;
+  const auto masked = std::find_if(worker.asked_models.begin(), worker.asked_models.end(), [](const ModelQuery& m) { return m.objective.name == "masked"; });
+  ASSERT_NE(masked, worker.asked_models.end());
+  EXPECT_EQ(masked->train.dropout, 0.1) << "it needs memory";
+  EXPECT_EQ(masked->train.lr, supervised.lr) << "the rate changes nothing that is asked";
 }
 
 TEST(Plan, WrongNamesSuggestAtTheirPlace) {
@@ -363,77 +239,6 @@ TEST(Plan, WrongNamesSuggestAtTheirPlace) {
   EXPECT_THAT(with([](Parts& p) { p.tasks = "[[task]]\nname = \"broken\"\n"; }), HasSubstr("its data are not there"));
   EXPECT_THAT(with([](Parts& p) { p.head += "profile = \"paper\"\n"; }), HasSubstr("paper"));
   EXPECT_THAT(with([](Parts& p) { p.budget = "[budget]\nfinetune = { steps = 5 }\n"; }), HasSubstr("no room for 20 evaluations"));
-}
-
-TEST(Plan, SizesAreOptions) {
-  Parts parts;
-  parts.architectures += "size = \"100K\"\noptions = { n_layers = 3 }\n";
-  const OptionMap options = cell(plan_of(parts), "fashion/transformer/scratch@F").spec.architecture.options;
-  EXPECT_EQ(options.at("d_model"), OptionValue(int64_t{48}));
-  EXPECT_EQ(options.at("n_layers"), OptionValue(int64_t{3}));
-}
-
-TEST(Plan, EveryValueHasAnOrigin) {
-  Parts parts;
-  parts.architectures = "[[architecture]]\nname = \"s4d\"\nsize = \"100K\"\n";
-  parts.rest = "[train]\nbatch = 16\n[[override]]\nstage = \"pretrain\"\ntrain = { clip = 2 }\n";
-  const Plan plan = plan_of(parts);
-  std::map<std::string, std::string> origins;
-  for (const Origin& origin : origins_of(plan, cell(plan, "fashion/s4d/spt-masked@P+F"))) origins[origin.name] = origin.origin;
-  EXPECT_THAT(origins.at("architecture.d_model"), HasSubstr("size 100K"));
-  EXPECT_EQ(origins.at("architecture.n_layers"), "default");
-  EXPECT_THAT(origins.at("stage.pretrain.clip"), HasSubstr("[[override]]"));
-  EXPECT_EQ(origins.at("stage.finetune.clip"), "default");
-  EXPECT_THAT(origins.at("stage.finetune.batch"), HasSubstr("m.toml:14:1 [train]"));
-  EXPECT_EQ(origins.at("stage.finetune.lr"), "recipe of s4d: page 1");
-  EXPECT_EQ(origins.at("stage.pretrain.objective.ratio"), "mask ratio of the task");
-  EXPECT_THAT(origins.at("stage.pretrain.steps"), HasSubstr("[budget]"));
-  const PlanCell& matched = cell(plan, "fashion/s4d/scratch@(P+F)");
-  for (const Origin& origin : origins_of(plan, matched)) origins[origin.name] = origin.origin;
-  EXPECT_EQ(origins.at("stage.finetune.steps"), "matched to spt-masked@P+F by steps");
-}
-
-TEST(Plan, ATrainingValueThatNoStageReadsIsRefused) {
-  Parts parts;
-  parts.rest = "[train]\ngamma = 0.5\n";
-  EXPECT_THAT(error_of(parts), HasSubstr("gamma changes nothing: it needs schedule = multistep or plateau or step"));
-  parts.rest = "[train]\ngamma = 0.5\n[stage.pretrain]\nschedule = \"plateau\"\n";
-  EXPECT_EQ(error_of(parts), "");
-  parts.rest = "[[override]]\nstage = \"finetune\"\ntrain = { momentum = 0.5 }\n";
-  EXPECT_THAT(error_of(parts), HasSubstr("it needs optimizer = sgd"));
-}
-
-TEST(Plan, MilestonesThatAreNoSharesAreRefusedAtTheirPlace) {
-  Parts parts;
-  parts.rest = "[train]\nschedule = \"multistep\"\nmilestones = \"0.5, 2\"\n";
-  EXPECT_THAT(error_of(parts), HasSubstr("m.toml:"));
-  EXPECT_THAT(error_of(parts), HasSubstr("'2' is no number above 0 and below 1"));
-}
-
-TEST(Plan, AnArchitectureMayStartFromGivenWeights) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / fmt::format("spt-plan-weights-{}", ::getpid());
-  write_file_atomically(file, "weights");
-  Parts parts;
-  parts.architectures += fmt::format("[[architecture]]\nname = \"transformer\"\nlabel = \"given\"\ncheckpoint = \"{}\"\n", file.string());
-  const Plan plan = plan_of(parts);
-  const PlanCell &given = cell(plan, "fashion/given+external/spt-masked@P+F"), &drawn = cell(plan, "fashion/transformer/spt-masked@P+F");
-  EXPECT_EQ(given.spec.checkpoint, (GivenCheckpoint{file.string(), sha256("weights")}));
-  EXPECT_EQ(drawn.spec.checkpoint, GivenCheckpoint{});
-  EXPECT_NE(plan.job_key(given, 0), plan.job_key(drawn, 0));
-  EXPECT_NE(given.stages[0], drawn.stages[0]);  // pretraining starts from them too
-  EXPECT_THAT(plan.notes, testing::Contains(HasSubstr("conditional on one pretraining run")));
-  const Origins origins = origins_of(plan, given);
-  const auto origin = std::find_if(origins.begin(), origins.end(), [](const Origin& o) { return o.name == "checkpoint"; });
-  ASSERT_NE(origin, origins.end());
-  EXPECT_EQ(origin->value, OptionValue(sha256("weights")));
-  EXPECT_THAT(origin->origin, HasSubstr(file.string()));
-  const std::string key = plan.job_key(given, 0);
-  write_file_atomically(file, "others");
-  EXPECT_NE(plan_of(parts).job_key(cell(plan_of(parts), "fashion/given+external/spt-masked@P+F"), 0), key);
-  std::filesystem::remove(file);
-  EXPECT_THAT(error_of(parts), HasSubstr("there is no file of weights '" + file.string() + "'"));
-  parts.architectures = "[[architecture]]\nname = \"transformer\"\ncheckpoint = \"\"\n";
-  EXPECT_THAT(error_of(parts), HasSubstr("must name a file of weights"));
 }
 
 }  // namespace
