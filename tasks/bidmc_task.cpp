@@ -42,7 +42,7 @@ struct BidmcOptions {
     visit("rescale_targets", self.rescale_targets, {.effect = "targets are mapped to [-1, 1] by the smallest and largest of train; mse is in that unit, r2 has none"});
     visit("train_examples", self.train_examples, {.effect = "a subset of windows, nested; 0: all", .min = 0});
     visit("validation_examples", self.validation_examples, {.effect = "a subset by split_seed; 0: all", .min = 0});
-    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed; 0: all", .min = 0});
+    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed; 0: all", .min = 0, .stage = "supervised"});
     visit("split_seed", self.split_seed, {.effect = "seed of the split; the published split by window has 0", .min = 0, .max = 4294967294.0});
     visit("partial", self.partial, {.effect = "take recordings or windows that are not the official ones"});
     visit("z_score", self.z_score, z_score_info());

@@ -42,7 +42,7 @@ struct ListopsTaskOptions {
     visit("generator_seed", self.generator_seed, {.effect = "which expressions are generated; not the job's seed", .min = 0});
     visit("train_examples", self.train_examples, {.effect = "how many are generated, or a subset of the file's", .min = 1, .max = 10'000'000});
     visit("validation_examples", self.validation_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000});
-    visit("test_examples", self.test_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000});
+    visit("test_examples", self.test_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000, .stage = "supervised"});
     visit("partial", self.partial, {.effect = "take files without Long Range Arena's 96,000, 2,000 and 2,000 expressions"});
     SubsetOptions::visit(self.subset, visit);
   }

@@ -39,7 +39,7 @@ struct PathfinderTaskOptions {
     visit("patch", self.patch, {.effect = "p: p x p pixels are one step of p * p channels", .min = 1});
     visit("train_examples", self.train_examples, {.effect = "the first n of a permutation of the train split; 0: all 160,000", .min = 0, .unit = "examples"});
     visit("validation_examples", self.validation_examples, {.effect = "n of the validation split, stratified; 0: all 20,000", .min = 0, .unit = "examples"});
-    visit("test_examples", self.test_examples, {.effect = "n of the test split, stratified; 0: all 20,000", .min = 0, .unit = "examples"});
+    visit("test_examples", self.test_examples, {.effect = "n of the test split, stratified; 0: all 20,000", .min = 0, .unit = "examples", .stage = "supervised"});
     visit("split", self.split,
           {.effect = "files: validation as torch's random_split gives it, as published, or stratified; test is always the published third piece",
            .choices = {"random", "stratified"}});

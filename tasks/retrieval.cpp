@@ -35,7 +35,7 @@ struct RetrievalOptions {
     visit("min_freq", self.min_freq, {.effect = "rarer characters of the train pairs become <unk>; counted in cut texts", .min = 1, .unit = "occurrences"});
     visit("train_examples", self.train_examples, {.effect = "a subset of pairs, nested; 0: all", .min = 0});
     visit("validation_examples", self.validation_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
-    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
+    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0, .stage = "supervised"});
     visit("split_seed", self.split_seed, {.effect = "which pairs those subsets have; the splits are the files'", .min = 0});
     visit("partial", self.partial, {.effect = "take pairs that are not the official ones"});
     SubsetOptions::visit(self.subset, visit);

@@ -41,7 +41,7 @@ struct SpeechOptions {
     visit("resolution", self.resolution, {.effect = "k: every k-th sample after standardising, as published (no filter)", .min = 1, .max = 8000});
     visit("train_examples", self.train_examples, {.effect = "a subset of clips, nested; 0: all", .min = 0});
     visit("validation_examples", self.validation_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
-    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
+    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0, .stage = "supervised"});
     visit("split_seed", self.split_seed, {.effect = "which clips those subsets have; the splits are the official lists'", .min = 0});
     visit("partial", self.partial, {.effect = "take clips that are not the whole official set"});
     visit("z_score", self.z_score, z_score_info());

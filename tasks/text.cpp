@@ -39,7 +39,7 @@ struct TextOptions {
           {.effect = "rarer characters of the official train set become <unk>; counted in cut reviews", .min = 1, .unit = "occurrences"});
     visit("validation_examples", self.validation_examples, {.effect = "carved out of train by split_seed, stratified", .min = 2});
     visit("train_examples", self.train_examples, {.effect = "a subset, nested; 0: all that validation leaves", .min = 0});
-    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
+    visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0, .stage = "supervised"});
     visit("split_seed", self.split_seed, {.effect = "which reviews are validation", .min = 0});
     visit("partial", self.partial, {.effect = "take reviews that are not the official 25,000 and 25,000"});
     SubsetOptions::visit(self.subset, visit);

@@ -162,9 +162,9 @@ ListopsExamples generate_listops(const ListopsOptions& options, std::string_view
 }
 
 std::string listops_identity(const ListopsOptions& options, const ListopsCounts& counts) {
-  return fmt::format("spt-listops {} seed={} min_length={} max_length={} max_depth={} max_arguments={} train={} validation={} test={}",
+  return fmt::format("spt-listops {} seed={} min_length={} max_length={} max_depth={} max_arguments={} train={} validation={}",
                      kListopsGeneratorVersion, options.seed, options.min_length, options.max_length, options.max_depth,
-                     options.max_arguments, counts.train, counts.validation, counts.test);
+                     options.max_arguments, counts.train, counts.validation);
 }
 
 int64_t evaluate_listops(std::span<const uint8_t> tokens) {

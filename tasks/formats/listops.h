@@ -74,7 +74,8 @@ bool draw_listops_tree(const ListopsOptions& options, SplitMix64& generator, std
 /// Errors: Error where the options leave too few expressions.
 ListopsExamples generate_listops(const ListopsOptions& options, std::string_view split, int64_t count);
 
-/// The text that identifies generated data: version of the generator and everything that it depends on. Its SHA-256 is the data hash.
+/// The text that identifies generated data: version of the generator and everything that its train and validation examples
+/// depend on. Its SHA-256 is the data hash. (How many test examples are drawn changes none of them, and stands in the options of a job.)
 std::string listops_identity(const ListopsOptions& options, const ListopsCounts& counts);
 
 /// Value of an expression, 0..9. `MED` of an even count is the truncated mean of the two in the middle, `SM` the sum modulo 10.

@@ -86,6 +86,19 @@ TEST(Tasks, SayWhatTheyAreWithoutData) {
   }
 }
 
+TEST(Tasks, HaveAnyNumberOfTestExamplesAfterOnePretraining) {
+  for (const Task& task : tasks()) {
+    const auto option = std::find_if(task.options.begin(), task.options.end(), [](const OptionSchema& o) { return o.name == "test_examples"; });
+    ASSERT_NE(option, task.options.end()) << task.name;
+    EXPECT_EQ(option->info.stage, "supervised") << task.name << ": the key of a pretraining stage would hold it";
+    try {
+      const auto hash = [&](int64_t n) { return task.facts(complete(task.options, {{"test_examples", n}}, task.name), "no-such-data-root").data_hash; };
+      EXPECT_EQ(hash(20), hash(40)) << task.name;
+    } catch (const DataError&) {  // no data here to take a hash of
+    }
+  }
+}
+
 TEST(Tasks, RefuseOptionsTheyDoNotHave) {
   for (const Task& task : tasks())
     EXPECT_THROW(task.facts({{"no_such_option", int64_t{1}}}, "no-such-data-root"), Error) << task.name;

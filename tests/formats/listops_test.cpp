@@ -162,7 +162,7 @@ TEST(ListopsGenerator, KeepsItsNumbers) {
   EXPECT_EQ(plain_text(examples.tokens(1)), "[SM 6 8 ]");
   EXPECT_EQ(plain_text(examples.tokens(2)), "[MED 1 9 8 ]");
   EXPECT_EQ(listops_identity(kShort, {6000, 500, 2000}),
-            "spt-listops 1 seed=3 min_length=3 max_length=32 max_depth=4 max_arguments=5 train=6000 validation=500 test=2000");
+            "spt-listops 1 seed=3 min_length=3 max_length=32 max_depth=4 max_arguments=5 train=6000 validation=500");
 }
 
 TEST(ListopsGenerator, SaysWhenTheOptionsLeaveTooFew) {

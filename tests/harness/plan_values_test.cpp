@@ -3,10 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-#include <filesystem>
 
 #include <algorithm>
-
+#include <filesystem>
 #include <map>
 #include <set>
 

@@ -114,11 +114,6 @@ void Case::compare_text_output(const std::string& name, const nlohmann::json& go
   check(name, got == json_.at(name), fmt::format("is {}, expected {}", got.dump(), json_.at(name).dump()));
 }
 
-void Case::leave_out(const std::string& output) {
-  outputs_.erase(output);
-  unused_.erase("output." + output);
-}
-
 bool Case::leaves_gradients() {
   if (type_ == at::kDouble) return false;
   for (const char* prefix : {"grad.", "loss", "input.cotangent"}) take(prefix);

@@ -135,12 +135,12 @@ TEST_F(PlantedError, InTheFilesIsAFailureOfThatCase) {
 
 TEST(ReferenceProgram, FailsWhereAClipIsNotToBeHad) {
   const fs::path root = fs::path(testing::TempDir()) / fmt::format("spt-reference-{}-clips", ::getpid()), source = fs::path(SPT_REFERENCE_CASES) / "preprocess_speech";
-  fs::create_directories(root / "case");
-  for (const char* file : {"case.json", "case.safetensors"}) fs::copy(source / file, root / "case" / file);
+  fs::create_directories(root / "preprocess_speech");
+  for (const char* file : {"case.json", "case.safetensors"}) fs::copy(source / file, root / "preprocess_speech" / file);
   EXPECT_EQ(run_program(fmt::format("--cases '{}'", root.string())).status, 0) << "clips of the repository's own case";
   nlohmann::json json = parse_json(read_file(source / "case.json"), "case.json");
   json["files"]["train"][0] = "bed/00000000_nohash_9.wav";
-  write_file_atomically(root / "case" / "case.json", json.dump());
+  write_file_atomically(root / "preprocess_speech" / "case.json", json.dump());
   const ProgramRun run = run_program(fmt::format("--cases '{}'", root.string()));
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.output, HasSubstr("bed/00000000_nohash_9.wav is neither beside the case"));
