@@ -68,12 +68,15 @@ double StageCost::expected_part(const std::vector<std::pair<int64_t, int64_t>>& 
 double StageCost::expected_bucketed(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t documents,
                                     const TrainOptions& train) const {
   constexpr int64_t kPieces = 200;
-  std::vector<int64_t> ends;  // of each length in the sorted rows
-  for (const auto& [length, count] : lengths) ends.push_back((ends.empty() ? 0 : ends.back()) + count);
+  std::vector<int64_t> deck;  // a row is drawn once an epoch
+  deck.reserve(static_cast<size_t>(total));
+  for (const auto& [length, count] : lengths) deck.insert(deck.end(), static_cast<size_t>(count), length);
   SplitMix64 draw(1);
+  size_t drawn = 0;
   const auto row_length = [&] {
-    const auto at = static_cast<int64_t>(draw.below(static_cast<uint64_t>(total)));
-    return lengths[static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), at) - ends.begin())].first;
+    if (drawn == deck.size()) drawn = 0;
+    std::swap(deck[drawn], deck[drawn + draw.below(deck.size() - drawn)]);
+    return deck[drawn++];
   };
   const std::vector<int64_t> parts = part_sizes(train.batch, train.accumulate);
   const double real = mean_length(lengths);
