@@ -107,7 +107,7 @@ TEST_F(Run, ASecondRunOnADatabaseInUseIsRefusedWithItsHolder) {
   Program program(arguments(write_matrix(folder, {.steps = 4000})), out());
   while (!program.ended() && workers_of(program.pid()).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   const std::filesystem::path second = folder / "second.txt";
-  EXPECT_EQ(run_program(arguments(folder / "tiny.toml"), second, 60), 2);
+  EXPECT_EQ(run_program(arguments(folder / "tiny.toml"), second, 60), 2) << "the first run said:\n" << read_file(out());
   EXPECT_THAT(read_file(second), HasSubstr(std::to_string(program.pid())));
 }
 
