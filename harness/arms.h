@@ -10,7 +10,7 @@
 
 namespace spt {
 
-/// One arm of a matrix (definitions.md 3), before tasks and architectures are known.
+/// One arm of a matrix, before tasks and architectures are known.
 struct Arm {
   std::string name;        ///< scratch@F, spt-masked@P+F, scratch@(P+F):flops
   std::string kind;        ///< scratch | spt | matched

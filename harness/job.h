@@ -127,7 +127,7 @@ JobSpec job_from_json(const nlohmann::json& json, std::string_view where);  ///<
 std::string cell_text(const JobSpec& spec, size_t stage);
 
 /// Key of stage `stage`: SHA-256 of key_text: cell_text, a line break, and the JSON of seed and streams. The key of the job is that of its last stage.
-/// The only function that spells a key (definitions.md 1).
+/// The only function that spells a key.
 std::string key_text(const std::string& cell, uint64_t seed, const std::map<std::string, uint64_t>& streams);
 std::string stage_key(const JobSpec& spec, size_t stage);
 std::string stage_key(const std::string& cell, uint64_t seed, const std::map<std::string, uint64_t>& streams);

@@ -79,7 +79,7 @@ struct Matrix {
 /// Errors: Error "<file>:<line>:<column>: ..." for unknown keys (with a suggestion), wrong types, impossible values.
 Matrix parse_matrix(std::string_view text, const std::string& file);
 
-/// SHA-256 of what decides the analysis (definitions.md 6): reference, margin, family, primary statistic, planned n.
+/// SHA-256 of what decides the analysis: reference, margin, family, primary statistic, planned n.
 std::string analysis_hash(const Matrix& matrix);
 
 }  // namespace spt

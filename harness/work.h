@@ -32,7 +32,7 @@ struct Work {
 };
 
 /// Repeated always: killed, crashed, timeout, hung, and what was never ended; once: oom; not: diverged and data, unless retry names them.
-/// Blocked stages follow the stage they start from (definitions.md 1). A pretraining stage that no unfinished job needs is not run.
+/// Blocked stages follow the stage they start from. A pretraining stage that no unfinished job needs is not run.
 /// Errors: Error for a class in `retry` that there is not.
 Work work_left(const Plan& plan, const std::unordered_map<std::string, results::StageState>& states, const WorkOptions& options = {});
 

@@ -8,7 +8,7 @@ namespace spt::protocols {
 namespace {
 
 /// Each position predicts the next one; the last real position of a row predicts nothing. Needs a causal model
-/// (ObjectiveFacts::needs_causal). Source: never-from-scratch.md 3.1.
+/// (ObjectiveFacts::needs_causal). Source: arXiv:2310.02980 and its code.
 class CausalObjective : public Objective {
  public:
   explicit CausalObjective(const tasks::TaskFacts& facts)

@@ -6,7 +6,7 @@
 namespace spt::protocols {
 namespace {
 
-/// Hidden positions are to be filled in: loss and metrics at them alone. Source: never-from-scratch.md 3.1.
+/// Hidden positions are to be filled in: loss and metrics at them alone. Source: arXiv:2310.02980 and its code.
 class MaskedObjective : public Objective {
  public:
   MaskedObjective(double ratio, const tasks::TaskFacts& facts)

@@ -21,7 +21,7 @@ struct TensorRule {
 
 /// From the role of a tensor to its rule. Every rate follows the same schedule.
 struct OptimizerRules {
-  /// fair (definitions.md 4): decay on matrices only; state space A, B, dt at min(lr, state_lr).
+  /// fair: decay on matrices only; state space A, B, dt at min(lr, state_lr).
   /// paper (README-ssm.md, "Groups"): everything is decayed except state space A, B, dt, which have rates of their own.
   std::string name = "fair";
   double lr = 1e-3;

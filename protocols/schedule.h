@@ -16,7 +16,7 @@ int64_t share_steps(double share, int64_t steps);
 /// How learning rates move over a stage. With s = the update from 0, n = steps, W = warmup, r = (s + 1)/W for s < W, else 1:
 ///
 ///   constant         r
-///   cosine           r for s < W, then (1 + cos(pi (s - W)/(n - W)))/2                    (definitions.md 4)
+///   cosine           r for s < W, then (1 + cos(pi (s - W)/(n - W)))/2                   
 ///   linear           r for s < W, then (n - s)/(n - W)
 ///   inverse_sqrt     r for s < W, then sqrt(W/(s + 1))                                    (arXiv:1706.03762 5.3, peak at W)
 ///   step             r gamma^floor(s / step_size)
@@ -26,7 +26,7 @@ int64_t share_steps(double share, int64_t steps);
 ///   cosine_warmup    s/W for s < W, then max(0, (1 + cos(pi p))/2), p = (s - W)/(n - W)
 ///   linear_warmup    s/W for s < W, then max(0, (n - s)/(n - W))
 ///
-/// The last three are published ones, whose first update has learning rate 0 (never-from-scratch.md 4; README-ssm.md). Past the end (s >= n)
+/// The last three are published ones, whose first update has learning rate 0 (arXiv:2310.02980 and its code; README-ssm.md). Past the end (s >= n)
 /// ours stay at 0, linear_warmup too, and cosine_warmup rises again, as published.
 struct Schedule {
   std::string name = "cosine";

@@ -258,7 +258,7 @@ Task bidmc_task(std::string name, formats::BidmcTarget target, std::string summa
   task.name = std::move(name);
   task.version = 1;
   task.summary = std::move(summary);
-  task.source = "Pimentel et al. 2016, BIDMC PPG and Respiration Dataset; windows as in TSER (Tan et al. 2021); specs/never-from-scratch.md 2";
+  task.source = "Pimentel et al. 2016, BIDMC PPG and Respiration Dataset; windows as in TSER (Tan et al. 2021); arXiv:2310.02980 and its code";
   task.leaks = "no window; with split = \"window\", as published, overlapping windows and recordings";
   task.options = schema_of<BidmcOptions>();
   task.validate = [where](const OptionMap& given) { read_bidmc_options(given, where); };

@@ -3,7 +3,7 @@
 
 namespace spt::tasks {
 
-/// Sequential CIFAR-10: the pixels' three colours, pixel by pixel (never-from-scratch.md 2).
+/// Sequential CIFAR-10: the pixels' three colours, pixel by pixel (arXiv:2310.02980 and its code).
 Task scifar() {
   return image_task({.name = "scifar",
                      .version = 1,

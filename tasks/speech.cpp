@@ -236,7 +236,7 @@ Task speech() {
   task.name = "speech";
   task.version = 1;
   task.summary = "which of 35 words (v0.01: 30) is spoken, one raw 16 kHz sample a position, 16,000 positions";
-  task.source = "Warden 2018, Speech Commands (arXiv:1804.03209); specs/never-from-scratch.md 2, SC35";
+  task.source = "Warden 2018, Speech Commands (arXiv:1804.03209); arXiv:2310.02980 and its code, SC35";
   task.options = schema_of<SpeechOptions>();
   task.validate = [](const OptionMap& given) { read_speech_options(given); };
   task.facts = facts_of_speech;

@@ -16,7 +16,7 @@ using SplitSizes = std::array<int64_t, 3>;
 
 /// Which part of the train split a job learns from, beside train_examples; options of every task.
 ///
-/// Source of the published rule: specs/never-from-scratch.md 2, a prefix of RandomState(42).permutation, int(f n) long.
+/// Source of the published rule: arXiv:2310.02980 and its code, a prefix of RandomState(42).permutation, int(f n) long.
 struct SubsetOptions {
   double train_fraction = 1;
   std::string subset_rule = "stream";

@@ -11,7 +11,7 @@ OptionInfo z_score_info();  ///< of the option z_score, which every task with co
 /// mean and std (ddof 0) are those of the train split, before a subset is taken from it, and stand in a note. Of a split with more than
 /// `most_values` values evenly spaced examples are counted. Padded positions stay as they are.
 /// Errors: DataError where a channel of train has one value only.
-/// Source: specs/review-claims.md 2.
+/// Source: arXiv:2310.02980 and its code.
 void z_score(OpenedTask& opened, int64_t channels, int64_t most_values);
 
 inline constexpr int64_t kZScoreStoredValues = int64_t{1} << 28;  ///< most_values of data that are in memory

@@ -10,7 +10,7 @@
 
 namespace spt::worker {
 
-/// Training FLOPs and tokens of a stage (definitions.md 3): backward = 2 x forward, so 3 x (a + b B) of a batch padded to its longest row.
+/// Training FLOPs and tokens of a stage: backward = 2 x forward, so 3 x (a + b B) of a batch padded to its longest row.
 class StageCost {
  public:
   StageCost(models::Architecture architecture, models::ModelSpec spec);

@@ -5,7 +5,7 @@
 
 namespace spt::worker {
 
-/// The registries of this program as data (definitions.md 7). Opens nothing.
+/// The registries of this program as data. Opens nothing.
 Catalog make_catalog();
 
 /// Facts of tasks, and counts, optimizer groups, FLOPs and memory of models: built on this machine, never trained. What a query got wrong is in its

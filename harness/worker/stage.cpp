@@ -93,7 +93,7 @@ void check_causal(const models::Architecture& architecture, const OptionMap& opt
 }
 
 protocols::OptimizerRules optimizer_rules(const TrainOptions& train, const std::string& profile) {
-  // Published state space configurations give A and B a rate of their own, and dt the global one (never-from-scratch.md 1.3).
+  // Published state space configurations give A and B a rate of their own, and dt the global one (arXiv:2310.02980 and its code).
   return {.name = profile,
           .lr = train.lr,
           .weight_decay = train.weight_decay,

@@ -14,7 +14,7 @@ std::string compiler_version();
 /// The numerics stamp of this process on `device` ("cpu" or "cuda") with `threads` threads.
 results::Stamp make_stamp(const std::string& device, int64_t threads);
 
-/// Whether a checkpoint of stamp `then` may go on under `now` (definitions.md 1): equal, or the same build and device kind, or `across`.
+/// Whether a checkpoint of stamp `then` may go on under `now`: equal, or the same build and device kind, or `across`.
 struct ResumeVerdict {
   bool allowed = false;
   bool equal = false;  ///< bits are promised to be those of an undisturbed run

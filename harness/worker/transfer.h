@@ -14,7 +14,7 @@ namespace spt::worker {
 /// The head is never taken over: its tensors are dropped, the model's keep their own draw, also where shapes agree. An encoder.weight with
 /// one more input column than the model's (the mask indicator, last) loses that column. Buffers are copied too. The answer lists every
 /// tensor of both sides once: copied, sliced, redrawn (of the model), dropped (of the checkpoint). Errors: Error naming any other tensor
-/// that is missing on either side, or differs in shape or dtype. Source: never-from-scratch.md 3.2.
+/// that is missing on either side, or differs in shape or dtype. Source: arXiv:2310.02980 and its code.
 results::TransferEvent transfer(const SafetensorsFile& checkpoint, models::Model& model, std::string_view where);
 
 /// Starts a first stage from weights that no stage before it made: the same rules, but the encoder is taken over only where all of its

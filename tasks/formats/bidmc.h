@@ -91,7 +91,7 @@ BidmcTables load_bidmc_tables(const std::filesystem::path& data_root, BidmcTarge
 /// Published rescaling: y -> 2 (y - lo)/(hi - lo) - 1, with lo and hi the smallest and largest |y| of train.
 ///
 /// Errors: Error if all of them are equal, or there are none.
-/// Source: specs/never-from-scratch.md 2; must equal the reference case preprocess_bidmc_targets.
+/// Source: arXiv:2310.02980 and its code; must equal the reference case preprocess_bidmc_targets.
 class TargetScaling {
  public:
   explicit TargetScaling(std::span<const double> train);

@@ -34,7 +34,7 @@ struct PixelScaling {
   std::vector<float> std;
 };
 
-PixelScaling cifar_grey_scaling();  ///< mean 122.6/255, std 61/255 (specs/never-from-scratch.md 2)
+PixelScaling cifar_grey_scaling();  ///< mean 122.6/255, std 61/255 (arXiv:2310.02980 and its code)
 PixelScaling cifar_rgb_scaling();   ///< mean (.4914, .4822, .4465), std (.247, .243, .261)
 PixelScaling pathfinder_scaling();  ///< mean .5, std .5: (p/255 - .5)/.5
 PixelScaling fashion_scaling();     ///< mean .2860, std .3530: of all pixels of the official train set (0.286041, 0.353024)

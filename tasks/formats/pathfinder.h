@@ -58,7 +58,7 @@ inline constexpr int64_t kPathfinderStampChunk = 16;  ///< rows of stamps are wh
 /// Draws Pathfinder images: two contours of dashes with a marker at an end of each or at both ends of one, and shorter distractors.
 ///
 /// Random: image i is a function of (options, seed, i) alone: stream "pathfinder/SIDE" of the seed, by i; its first draw is the label.
-/// Source: Linsley et al. 2018, drewlinsley/pathfinder snakes2.py, as specs/pathfinder-generator.md describes it; statistics must match the
+/// Source: Linsley et al. 2018, drewlinsley/pathfinder snakes2.py; statistics must match the
 /// reference case pathfinder_statistics, parts the case pathfinder_parts.
 /// Const calls are safe from several threads at once.
 class PathfinderGenerator {

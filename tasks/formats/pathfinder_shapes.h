@@ -70,7 +70,7 @@ PathfinderPoint paddle_fine_end(const PaddleShape& shape, double angle);
 /// Draws a line (antialias x finer, thickness * antialias wide) on a canvas of side 2 h antialias + 1 and shrinks it to 2h + 1; the mask is
 /// the same of the line dilated by a disc of margin * antialias.
 ///
-/// Source: specs/pathfinder-generator.md 2; must equal the reference case pathfinder_parts.
+/// Source: Linsley et al. 2018, snakes2.py; must equal the reference case pathfinder_parts.
 Paddle draw_paddle(const PaddleShape& shape, PathfinderPoint fine_end);
 
 /// Pixels of an image that are not 0, as a rectangle.

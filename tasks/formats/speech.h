@@ -18,7 +18,7 @@ inline constexpr int64_t kSpeechRate = 16'000;     ///< Hz
 inline constexpr int64_t kSpeechSamples = 16'000;  ///< of a clip: shorter ones are padded with zeros on the right
 
 /// The classes of v0.02 in the published order; v0.01 has those of them that are not in kSpeechNewWords.
-/// Source: specs/never-from-scratch.md 2.
+/// Source: arXiv:2310.02980 and its code.
 inline constexpr std::array<std::string_view, 35> kSpeechWords = {
     "bed",    "cat",  "down",  "five", "forward", "go",    "house", "left", "marvin", "no",  "on",    "right", "sheila", "tree", "up",  "visual", "yes", "backward",
     "bird",   "dog",  "eight", "follow", "four",  "happy", "learn", "nine", "off",    "one", "seven", "six",   "stop",   "three", "two", "wow",    "zero"};
@@ -74,7 +74,7 @@ SpeechData load_speech(const std::filesystem::path& data_root, std::string_view 
 /// x = pcm / 2^15, or with `twice`, as published, pcm / 2^30.
 ///
 /// Errors: Error for fewer than two training clips.
-/// Source: specs/never-from-scratch.md 2, "SC35 normalisation quirk"; must equal the reference case preprocess_speech.
+/// Source: arXiv:2310.02980 and its code, "SC35 normalisation quirk"; must equal the reference case preprocess_speech.
 class SpeechScaling {
  public:
   SpeechScaling(std::span<const std::span<const int16_t>> train, bool twice);

@@ -17,7 +17,7 @@ struct TwoSplits {
 /// torch.utils.data.random_split with a generator of this seed: consecutive pieces of torch.randperm(n).
 ///
 /// Errors: SPT_CHECK that the sizes add up to n.
-/// Source: the published splits (specs/never-from-scratch.md 2).
+/// Source: the published splits (arXiv:2310.02980 and its code).
 std::vector<std::vector<int64_t>> random_split(int64_t n, std::span<const int64_t> sizes, uint32_t seed);
 
 /// ... into train, int(n * (1 - fraction)) of them as Python computes it, and validation, the rest.
@@ -33,7 +33,7 @@ TwoSplits stratified_split(std::span<const uint8_t> labels, int64_t n_validation
 /// numpy.random.RandomState(seed).permutation(n): for i = n-1 .. 1 swap i with j <= i, drawn from MT19937 by masked rejection of 32-bit draws.
 ///
 /// Errors: SPT_CHECK that 0 <= n <= 2^32.
-/// Source: the published splits (specs/never-from-scratch.md 2); must equal the reference cases split_fraction* and split_two_stage.
+/// Source: the published splits (arXiv:2310.02980 and its code); must equal the reference cases split_fraction* and split_two_stage.
 std::vector<int64_t> numpy_permutation(int64_t n, uint32_t seed);
 
 /// The published subsets of train: RandomState(seed).permutation(indices)[:int(fraction * n)], nested for one seed; a fraction above 1 is a

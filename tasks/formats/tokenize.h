@@ -8,7 +8,7 @@ namespace spt::formats {
 
 /// Tokens of a ListOps expression: `]` becomes `X`, `(` and `)` are deleted, then split at white space.
 ///
-/// Source: specs/never-from-scratch.md 2; must equal the reference case tokenizer_listops.
+/// Source: arXiv:2310.02980 and its code; must equal the reference case tokenizer_listops.
 std::vector<std::string> listops_tokens(std::string_view expression);
 
 /// Code points of strict UTF-8 (no overlong forms, surrogates or values above U+10FFFF); nothing is normalised or dropped.

@@ -16,7 +16,7 @@ using TsvVisitor = std::function<void(int64_t line, std::span<const std::string>
 /// not doubled, and may hold tabs and line ends; a quote elsewhere is a character. Lines end in LF, CR LF or CR; empty ones are skipped.
 ///
 /// Errors: DataError beginning with `where` and the line, for a field longer than `max_field_bytes` or a quote that is never closed.
-/// Source: pandas' and Python's csv readers, which the published loaders use (specs/never-from-scratch.md 2).
+/// Source: pandas' and Python's csv readers, which the published loaders use (arXiv:2310.02980 and its code).
 class TsvReader {
  public:
   TsvReader(std::string where, int64_t max_field_bytes, TsvVisitor visit);

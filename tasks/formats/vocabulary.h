@@ -18,7 +18,7 @@ inline constexpr int64_t kSpecialTokens = 4;
 
 /// Tokens and their ids: `<mask>` 0, `<pad>` 1, `<unk>` 2, `<eos>` 3, then the real tokens.
 ///
-/// Source: specs/never-from-scratch.md 2; must equal the reference cases tokenizer_*.
+/// Source: arXiv:2310.02980 and its code; must equal the reference cases tokenizer_*.
 class Vocabulary {
  public:
   /// Real tokens in the order of their ids. Errors: Error if one stands twice or is spelled like a special one.

@@ -5,7 +5,7 @@
 
 #include "models/architecture.h"
 
-// Parameter counts of the published configurations, classifier with encoder and head (never-from-scratch.md 1.8).
+// Parameter counts of the published configurations, classifier with encoder and head (arXiv:2310.02980 and its code).
 namespace spt::models {
 namespace {
 
