@@ -34,10 +34,6 @@ class ArmList {
   }
 
  private:
-  bool any_pretrains() const {
-    return std::any_of(uses_.begin(), uses_.end(), [](const ProtocolUse& use) { return use.pretrains(); });
-  }
-
   // Scratch arms that are comparable with one pretraining protocol: same model, same init.
   std::string scratch_label(const ProtocolUse& use) const {
     const auto same = std::find_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return !other.pretrains() && other.init == use.init; });

@@ -93,12 +93,13 @@ class PythiaLayer : public SequenceLayer {
 
 Flops pythia_flops(const OptionMap& given, int64_t length) {
   const PythiaOptions o = pythia_options(given);
-  const double feed_forward = 2.0 * 2.0 * static_cast<double>(length * o.d_model * o.d_ff);
-  return {0, static_cast<double>(o.n_layers) * (attention_flops(pythia_attention(o), length) + feed_forward)};
+  return {0, static_cast<double>(o.n_layers) * (attention_flops(pythia_attention(o), length) + feed_forward_flops(o.d_model, o.d_ff, length))};
 }
 
-OptionMap pythia_size(int64_t n_layers, int64_t d_model, int64_t n_heads, int64_t d_ff) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}, {"n_heads", n_heads}, {"d_ff", d_ff}};
+std::vector<std::pair<std::string, OptionMap>> pythia_sizes() {
+  auto sizes = attention_stack_sizes();
+  sizes.emplace_back("pythia-70m", attention_stack_size(6, 512, 8, 2048));
+  return sizes;
 }
 
 }  // namespace
@@ -111,12 +112,7 @@ Architecture pythia() {
       .source = "arXiv:2204.06745 section 2.1, arXiv:2304.01373; as in arXiv:2310.02980 (EleutherAI/pythia-70m-deduped, body alone)",
       .options = schema_of<PythiaOptions>(),
       .causal = {{"causal", true}},
-      .sizes = {{"100K", pythia_size(2, 64, 4, 256)},
-                {"300K", pythia_size(6, 64, 4, 256)},
-                {"1M", pythia_size(5, 128, 4, 512)},
-                {"3M", pythia_size(4, 256, 8, 1024)},
-                {"10M", pythia_size(6, 384, 8, 1408)},
-                {"pythia-70m", pythia_size(6, 512, 8, 2048)}},
+      .sizes = pythia_sizes(),
       .validate = [](const OptionMap& options) { pythia_options(options); },
       .width = [](const OptionMap& options) { return pythia_options(options).d_model; },
       .build_body = [](const OptionMap& options, const InputSpec&, double dropout) -> std::shared_ptr<Body> {

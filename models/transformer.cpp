@@ -121,12 +121,7 @@ class TransformerBody : public Body {
 
 Flops transformer_flops(const OptionMap& options, int64_t length) {
   const TransformerOptions o = transformer_options(options);
-  const double feed_forward = 2.0 * 2.0 * static_cast<double>(length * o.d_model * o.d_ff);
-  return {0, static_cast<double>(o.n_layers) * (attention_flops(transformer_attention(o), length) + feed_forward)};
-}
-
-OptionMap transformer_size(int64_t n_layers, int64_t d_model, int64_t n_heads, int64_t d_ff) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}, {"n_heads", n_heads}, {"d_ff", d_ff}};
+  return {0, static_cast<double>(o.n_layers) * (attention_flops(transformer_attention(o), length) + feed_forward_flops(o.d_model, o.d_ff, length))};
 }
 
 }  // namespace
@@ -139,11 +134,7 @@ Architecture transformer() {
       .source = "arXiv:1706.03762; as in arXiv:2310.02980 (published code: src/models/sequence/mha.py, ff.py)",
       .options = schema_of<TransformerOptions>(),
       .causal = {{"causal", true}, {"look_forward", int64_t{0}}},
-      .sizes = {{"100K", transformer_size(2, 64, 4, 256)},
-                {"300K", transformer_size(6, 64, 4, 256)},
-                {"1M", transformer_size(5, 128, 4, 512)},
-                {"3M", transformer_size(4, 256, 8, 1024)},
-                {"10M", transformer_size(6, 384, 8, 1408)}},
+      .sizes = attention_stack_sizes(),
       .validate = validate_transformer,
       .width = [](const OptionMap& options) { return transformer_options(options).d_model; },
       .build_body = [](const OptionMap& options, const InputSpec&, double dropout) -> std::shared_ptr<Body> {

@@ -16,7 +16,7 @@ int64_t share_steps(double share, int64_t steps);
 /// How learning rates move over a stage. With s = the update from 0, n = steps, W = warmup, r = (s + 1)/W for s < W, else 1:
 ///
 ///   constant         r
-///   cosine           r for s < W, then (1 + cos(pi (s - W)/(n - W)))/2                   
+///   cosine           r for s < W, then (1 + cos(pi (s - W)/(n - W)))/2
 ///   linear           r for s < W, then (n - s)/(n - W)
 ///   inverse_sqrt     r for s < W, then sqrt(W/(s + 1))                                    (arXiv:1706.03762 5.3, peak at W)
 ///   step             r gamma^floor(s / step_size)

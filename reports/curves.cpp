@@ -79,25 +79,31 @@ CurvePlan plan_curves(const std::vector<TaskAnalysis>& tasks) {
   return plan;
 }
 
+/// A line's points of one split, and which of its seeds a curve is.
+struct CurveTarget {
+  std::vector<SeedPoint>* points;
+  uint32_t seed;
+};
+
 /// Where the points of one curve go: the lines of every label of its job, if their figure shows this metric.
-std::vector<std::pair<std::vector<SeedPoint>*, uint32_t>> lines_of(CurvePlan& plan, const results::Curve& curve) {
-  std::vector<std::pair<std::vector<SeedPoint>*, uint32_t>> lines;
+std::vector<CurveTarget> lines_of(CurvePlan& plan, const results::Curve& curve) {
+  std::vector<CurveTarget> lines;
   const auto found = plan.places.find(curve.job_key);
   if (found == plan.places.end() || (curve.split != "validation" && curve.split != "train")) return lines;
   for (const JobPlace& place : found->second) {
     StageData& stage = (curve.stage == "pretrain" ? plan.pretrain : plan.supervised)[place.task];
     if (curve.stage != stage.stage || curve.metric != stage.metric) continue;
     LineData& line = stage.lines[place.line];
-    lines.emplace_back(curve.split == "validation" ? &line.validation : &line.train, place.seed);
+    lines.push_back({curve.split == "validation" ? &line.validation : &line.train, place.seed});
   }
   return lines;
 }
 
 void collect_points(CurvePlan& plan, const results::Curves& curves) {
-  std::vector<std::vector<std::pair<std::vector<SeedPoint>*, uint32_t>>> lines;
+  std::vector<std::vector<CurveTarget>> lines;
   for (const results::Curve& curve : curves.curves) lines.push_back(lines_of(plan, curve));
   for (const results::CurvePoint& point : curves.points)
-    for (const auto& [line, seed] : lines[point.curve]) line->push_back({point.step, seed, point.value});
+    for (const CurveTarget& line : lines[point.curve]) line.points->push_back({point.step, line.seed, point.value});
 }
 
 std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points, size_t line_seeds) {

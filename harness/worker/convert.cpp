@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "harness/base/error.h"
+#include "harness/base/file.h"
 #include "harness/base/hash.h"
 #include "harness/base/json.h"
 #include "harness/worker/checkpoint.h"
@@ -36,14 +37,15 @@ ConvertAnswer convert(const ConvertQuery& query) {
   if (architecture.validate) architecture.validate(options);
   std::error_code none;
   if (std::filesystem::equivalent(query.input, query.output, none)) throw Error("{}: the output would replace the input", query.output);
-  const SafetensorsFile file = read_safetensors(query.input);
+  const std::string bytes = read_file(query.input);
+  const SafetensorsFile file = parse_safetensors(bytes, query.input);
   const models::NamedTensors given = named_tensors(file);
   const models::Renamed renamed =
       query.to_ours ? models::from_published(names, architecture, options, without_half_precision(given), query.drop, query.input)
                     : models::to_published(names, architecture, options, given, query.input);
   SafetensorsFile out;
   for (const auto& [name, tensor] : renamed.tensors) out.tensors.emplace(name, to_raw(tensor));
-  out.metadata = {{"kind", query.to_ours ? kWeightsKind : kExportKind}, {"names", names.name}, {"input_sha256", sha256_file(query.input)}};
+  out.metadata = {{"kind", query.to_ours ? kWeightsKind : kExportKind}, {"names", names.name}, {"input_sha256", sha256(bytes)}};
   if (query.to_ours) {
     out.metadata[kWeightsArchitecture] = architecture.name;
     out.metadata[kWeightsOptions] = canonical(options_to_json(options));

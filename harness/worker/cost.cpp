@@ -7,6 +7,12 @@
 #include "protocols/batches.h"
 
 namespace spt::worker {
+namespace {
+
+/// Share of a part's padded positions that the model answers at, for a mean of `positions` a row; negative: all.
+double answered_share(double positions, int64_t length) { return positions < 0 ? 1.0 : std::min(1.0, positions / static_cast<double>(length)); }
+
+}  // namespace
 
 StageCost::StageCost(models::Architecture architecture, models::ModelSpec spec)
     : architecture_(std::move(architecture)), spec_(std::move(spec)) {}
@@ -42,13 +48,6 @@ double StageCost::expected_step(const std::vector<std::pair<int64_t, int64_t>>& 
   return expected;
 }
 
-namespace {
-
-/// Share of a part's padded positions that the model answers at, for a mean of `positions` a row; negative: all.
-double answered_share(double positions, int64_t length) { return positions < 0 ? 1.0 : std::min(1.0, positions / static_cast<double>(length)); }
-
-}  // namespace
-
 double StageCost::expected_part(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t rows) const {
   const int64_t drawn = std::min(rows, total);
   double expected = 0, below = 0;  // probability that no row is longer than the lengths before
@@ -64,7 +63,7 @@ double StageCost::expected_part(const std::vector<std::pair<int64_t, int64_t>>& 
   return expected;
 }
 
-/// What a Sampler with Buckets does, for rows drawn by themselves; the mean over kPieces pieces is within a few thousandths of the expectation.
+/// What a Sampler with Buckets does, for rows that are each drawn once an epoch; the mean over kPieces pieces is within a few thousandths of the expectation.
 double StageCost::expected_bucketed(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t documents,
                                     const TrainOptions& train) const {
   constexpr int64_t kPieces = 200;

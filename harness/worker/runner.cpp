@@ -103,9 +103,10 @@ class StageRunner {
     if (request_.stage > 0) return start_from_parent();
     const GivenCheckpoint& given = request_.job.checkpoint;
     if (given.sha256.empty()) return {};
-    if (const std::string found = sha256_file(given.file); found != given.sha256)
+    const std::string bytes = read_file(given.file);  // once: what is hashed is what is loaded
+    if (const std::string found = sha256(bytes); found != given.sha256)
       throw DataError("{}: its SHA-256 is {}, the job was planned for {}; plan it again", given.file, found, given.sha256);
-    const SafetensorsFile weights = read_safetensors(given.file);
+    const SafetensorsFile weights = parse_safetensors(bytes, given.file);
     check_made_for(weights, request_.job.architecture, stage_.architecture(), given.file);
     return transfer_given(weights, *model_, given.file);
   }
