@@ -34,21 +34,48 @@ struct WavBytes {
   static sf_count_t tell(void* self) { return static_cast<WavBytes*>(self)->at; }
 };
 
-/// libsndfile reads what is there of a file that was cut; the header knows better.
-void check_riff_size(std::string_view bytes, std::string_view where) {
-  constexpr size_t kHeaderBytes = 44;
+uint32_t little_endian(std::string_view bytes, size_t at) {
+  uint32_t value = 0;
+  for (size_t i = 0; i < sizeof value; ++i) value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
+  return value;
+}
+
+std::string little_endian(uint32_t value) {
+  std::string bytes;
+  for (size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xff);
+  return bytes;
+}
+
+/// The same file with the two chunks that hold the sound alone, once every chunk is seen to lie inside the file: libsndfile reads what is there of
+/// a file that was cut, and searches a damaged list of remarks for minutes.
+std::string sound_chunks(std::string_view bytes, std::string_view where) {
+  constexpr size_t kRiffBytes = 12, kChunkBytes = 8, kHeaderBytes = 44;
   if (bytes.size() < kHeaderBytes) throw DataError("{}: ends at byte {}, inside the header of a WAV file", where, bytes.size());
   if (!bytes.starts_with("RIFF") || bytes.substr(8, 4) != "WAVE") throw DataError("{}: byte 0: not a WAV file", where);
-  uint64_t riff = 8;
-  for (size_t i = 0; i < 4; ++i) riff += static_cast<uint64_t>(static_cast<unsigned char>(bytes[4 + i])) << (8 * i);
+  const uint64_t riff = uint64_t{kChunkBytes} + little_endian(bytes, 4);
   if (riff > bytes.size()) throw DataError("{}: truncated at byte {}; its header says {}", where, bytes.size(), riff);
+  bytes = bytes.substr(0, riff);
+  std::string_view format, data;
+  for (size_t at = kRiffBytes; at + kChunkBytes <= bytes.size();) {
+    const uint64_t size = little_endian(bytes, at + 4);
+    if (size > bytes.size() - at - kChunkBytes)
+      throw DataError("{}: byte {}: a chunk of {} bytes, more than the {} that follow", where, at, size, bytes.size() - at - kChunkBytes);
+    const std::string_view chunk = bytes.substr(at, kChunkBytes + size);
+    if (std::string_view& wanted = chunk.starts_with("fmt ") ? format : data; wanted.empty() && (chunk.starts_with("fmt ") || chunk.starts_with("data")))
+      wanted = chunk;
+    at += kChunkBytes + size + size % 2;
+  }
+  if (format.empty() || data.empty()) throw DataError("{}: there is no chunk '{}'", where, format.empty() ? "fmt " : "data");
+  const std::string pad(format.size() % 2, '\0');
+  const std::string body = "WAVE" + std::string(format) + pad + std::string(data);
+  return "RIFF" + little_endian(static_cast<uint32_t>(body.size())) + body;
 }
 
 }  // namespace
 
 std::vector<int16_t> read_wav(std::string_view bytes, int64_t sample_rate, int64_t max_samples, std::string_view where) {
-  check_riff_size(bytes, where);
-  WavBytes source{bytes};
+  const std::string sound = sound_chunks(bytes, where);
+  WavBytes source{sound};
   SF_VIRTUAL_IO io = {WavBytes::length, WavBytes::seek, WavBytes::read, WavBytes::write, WavBytes::tell};
   SF_INFO info{};
   const std::unique_ptr<SNDFILE, int (*)(SNDFILE*)> file(sf_open_virtual(&io, SFM_READ, &info, &source), sf_close);

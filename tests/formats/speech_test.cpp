@@ -41,6 +41,21 @@ TEST(Wav, RefusesWhatIsNotOneChannelOf16BitsAt16Kilohertz) {
   EXPECT_THAT(error(std::string(100, 'x')), HasSubstr("not a WAV file"));
 }
 
+TEST(Wav, ChunksBesidesTheSoundAreSkippedAndNoneMayLeaveTheFile) {
+  const std::string whole = wav_bytes({1, 2, 3});
+  const auto with = [&](const std::string& chunk) {
+    std::string bytes = whole.substr(0, 12) + chunk + whole.substr(12);
+    bytes[4] = static_cast<char>(bytes.size() - 8);
+    return bytes;
+  };
+  const std::string damaged = "adtlltxt" + std::string(12, '\xff');
+  EXPECT_THAT(wav_of(with(std::string("LIST\x14\0\0\0", 8) + damaged)), ElementsAre(1, 2, 3));
+  EXPECT_THAT(wav_of(with(std::string("odd \x01\0\0\0xp", 10))), ElementsAre(1, 2, 3));
+  const auto error = [](const std::string& bytes) { return message_of<DataError>([&] { wav_of(bytes); }); };
+  EXPECT_THAT(error(with(std::string(8, '\xff'))), HasSubstr("'a.wav': byte 12: a chunk of 4294967295 bytes, more than the 38 that follow"));
+  EXPECT_THAT(error(with(std::string("fmt.\0\0\0\0", 8)).replace(20, 4, "xxxx")), HasSubstr("there is no chunk 'fmt '"));
+}
+
 TEST(Speech, AFolderGivesPaddedClipsInOrderOfTheirNames) {
   const TemporaryFolder root;
   write_speech(root);
