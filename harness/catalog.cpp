@@ -45,7 +45,7 @@ void fields(Is<TaskAnswer> auto& a, auto&& field) {
 void fields(Is<ComponentSpec> auto& c, auto&& field) { field("name", c.name), field("version", c.version), field("options", c.options); }
 void fields(Is<ModelQuery> auto& q, auto&& field) {
   field("architecture", q.architecture), field("task", q.task), field("objective", q.objective), field("train", q.train);
-  field("profile", q.profile);
+  field("profile", q.profile), field("memory", q.memory);
 }
 void fields(Is<GroupRow> auto& g, auto&& field) {
   field("tensor", g.tensor), field("shape", g.shape), field("role", g.role), field("lr", g.lr), field("weight_decay", g.weight_decay);

@@ -84,6 +84,7 @@ struct ModelQuery {
   ComponentSpec architecture, task, objective;
   TrainOptions train;
   std::string profile = "fair";  ///< of the rules of groups, and of what is done with pads
+  bool memory = true;            ///< peak_memory is wanted: some steps of training
 };
 struct GroupRow {
   std::string tensor;
@@ -96,7 +97,7 @@ struct ModelAnswer {
   int64_t parameters = 0, parameters_body = 0;
   double flops_per_step = 0;   ///< training, padded batch, expectation over the stage's sampler
   double tokens_per_step = 0;  ///< B x mean real length
-  int64_t peak_memory = 0;     ///< bytes of a training step, estimated: weights, gradients, optimizer state, activations
+  int64_t peak_memory = 0;     ///< bytes of a training step, estimated: weights, gradients, optimizer state, activations; 0: not asked
   std::vector<GroupRow> groups;
 };
 struct DescribeQuery {

@@ -89,6 +89,11 @@ struct Term {
   double weight = 1;
 };
 
+/// The pretraining run that a row comes from, "" if none. Between architectures, all rows from given weights are of one run, whatever their seeds.
+std::string pretraining_run(const ResultRow& row, bool across_architectures) {
+  return across_architectures && row.architecture.ends_with(results::kExternalLabel) ? "given weights" : row.pretrain_key;
+}
+
 /// Seeds that share a pretraining run in any arm of the statistic form one unit.
 std::vector<std::vector<uint64_t>> units_of(const TaskRows& task, const std::set<uint64_t>& seeds, std::span<const Term> terms) {
   const std::vector<uint64_t> list(seeds.begin(), seeds.end());
@@ -98,12 +103,14 @@ std::vector<std::vector<uint64_t>> units_of(const TaskRows& task, const std::set
     while (root[i] != i) i = root[i];
     return i;
   };
+  const bool across = std::any_of(terms.begin(), terms.end(), [&](const Term& term) { return term.architecture != terms.front().architecture; });
   for (const Term& term : terms) {
     std::unordered_map<std::string, size_t> first;
     for (size_t i = 0; i < list.size(); ++i) {
       const ResultRow* row = task.row(term.architecture, term.arm, list[i]);
-      if (!row || row->pretrain_key.empty()) continue;
-      const auto [at, added] = first.try_emplace(row->pretrain_key, i);
+      const std::string run = row ? pretraining_run(*row, across) : "";
+      if (run.empty()) continue;
+      const auto [at, added] = first.try_emplace(run, i);
       if (!added) root[find(i)] = find(at->second);
     }
   }

@@ -13,6 +13,7 @@ namespace spt::reports {
 namespace {
 
 constexpr size_t kCurveDataPoints = 2000;
+constexpr const char *kSupervisedStage = "finetune", *kPretrainStage = "pretrain", *kPretrainMetric = "loss";
 
 struct SeedPoint {
   int64_t step;
@@ -56,7 +57,7 @@ size_t index_among(std::vector<Value>& known, const Value& value) {
 CurvePlan plan_curves(const std::vector<TaskAnalysis>& tasks) {
   CurvePlan plan;
   for (size_t t = 0; t < tasks.size(); ++t) {
-    StageData supervised{"finetune", tasks[t].metric, {}}, pretrain{"pretrain", "loss", {}};
+    StageData supervised{kSupervisedStage, tasks[t].metric, {}}, pretrain{kPretrainStage, kPretrainMetric, {}};
     std::vector<std::string> architectures, arms;
     for (const CellAnalysis& cell : tasks[t].cells) {
       if (cell.trivial) continue;
@@ -91,7 +92,7 @@ std::vector<CurveTarget> lines_of(CurvePlan& plan, const results::Curve& curve) 
   const auto found = plan.places.find(curve.job_key);
   if (found == plan.places.end() || (curve.split != "validation" && curve.split != "train")) return lines;
   for (const JobPlace& place : found->second) {
-    StageData& stage = (curve.stage == "pretrain" ? plan.pretrain : plan.supervised)[place.task];
+    StageData& stage = (curve.stage == kPretrainStage ? plan.pretrain : plan.supervised)[place.task];
     if (curve.stage != stage.stage || curve.metric != stage.metric) continue;
     LineData& line = stage.lines[place.line];
     lines.push_back({curve.split == "validation" ? &line.validation : &line.train, place.seed});
@@ -188,6 +189,12 @@ std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, 
                fmt::format("{}: loss of the objective during pretraining; mean and range over seeds", task.task), "loss");
   }
   return result;
+}
+
+std::vector<results::CurveKind> drawn_curves(const std::vector<results::ResultRow>& rows) {
+  std::vector<results::CurveKind> kinds = {{kPretrainStage, kPretrainMetric}};
+  for (const results::ResultRow& row : rows) index_among(kinds, results::CurveKind{kSupervisedStage, row.metric});
+  return kinds;
 }
 
 Table curves_data(const std::vector<TaskCurves>& curves) {

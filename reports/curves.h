@@ -21,6 +21,9 @@ struct TaskCurves {
 /// points.
 std::vector<TaskCurves> learning_curves(const std::vector<TaskAnalysis>& tasks, const results::Curves& curves);
 
+/// The kinds of curve that those figures of `rows` draw: all that learning_curves() looks at.
+std::vector<results::CurveKind> drawn_curves(const std::vector<results::ResultRow>& rows);
+
 /// The points of those figures as they are drawn, for CSV.
 Table curves_data(const std::vector<TaskCurves>& curves);
 

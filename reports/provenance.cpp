@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 
 namespace spt::reports {
 namespace {
@@ -13,8 +14,9 @@ using StampField = std::function<std::string(const results::ResultRow&)>;
 
 StampCounts count_stamps(std::span<const results::ResultRow> rows, const StampField& field) {
   StampCounts counts;
+  std::set<std::string_view> seen;  // a job under two labels has two rows
   for (const results::ResultRow& row : rows) {
-    if (row.status == "done") ++counts[field(row)];
+    if (row.status == "done" && seen.insert(row.job_key).second) ++counts[field(row)];
   }
   return counts;
 }

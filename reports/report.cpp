@@ -41,12 +41,17 @@ std::string seeds_text_of(std::vector<uint64_t> seeds) {
   return list_text(runs);
 }
 
+/// Jobs by status; one that stands under two labels is one job.
 std::map<std::string, size_t> count_statuses(const std::vector<TaskAnalysis>& tasks) {
   std::map<std::string, size_t> counts;
+  std::set<std::string_view> seen;
   for (const TaskAnalysis& task : tasks) {
     for (const CellAnalysis& cell : task.cells) {
-      for (const CellSeed& seed : cell.seeds)
-        ++counts[!seed.row ? "missing" : seed.row->status == "done" && !seed.row->test ? "done without a test value" : seed.row->status];
+      for (const CellSeed& seed : cell.seeds) {
+        if (!seed.row) ++counts["missing"];
+        else if (seen.insert(seed.row->job_key).second)
+          ++counts[seed.row->status == "done" && !seed.row->test ? "done without a test value" : seed.row->status];
+      }
     }
   }
   return counts;

@@ -154,6 +154,11 @@ std::string_view matched_basis(std::string_view arm);
 struct Curve {
   std::string job_key, stage_key, stage, split, metric;  ///< stage: pretrain | finetune
 };
+/// Names a kind of curve: a metric of the stages of one name.
+struct CurveKind {
+  std::string stage, metric;
+  bool operator==(const CurveKind&) const = default;
+};
 struct CurvePoint {
   size_t curve = 0;
   int64_t step = 0;

@@ -87,7 +87,8 @@ class Store {
   // --- reading
   std::vector<MatrixRow> matrices() const;                                ///< by first run
   std::vector<ResultRow> results(const std::string& matrix_id) const;     ///< purpose `reported` alone
-  Curves curves(const std::string& matrix_id) const;                      ///< validation and train metrics of evaluations
+  /// Validation and train metrics of evaluations: of the `wanted` kinds alone, where it names any.
+  Curves curves(const std::string& matrix_id, const std::vector<CurveKind>& wanted = {}) const;
   StatusCounts status(const std::string& matrix_id) const;                ///< "" = all jobs
   std::vector<float> scores(const std::string& stage_key, const std::string& split) const;
   std::vector<int32_t> predicted(const std::string& stage_key, const std::string& split) const;

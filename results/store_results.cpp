@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -55,7 +56,10 @@ constexpr const char* kResultsSql = R"sql(
     SELECT label.job, last.key, label.name, label.task, label.architecture, label.protocol, label.arm, label.arm_kind, label.pairs_with, job.seed, label.trivial,
       iif(job_state.state = 'blocked' AND EXISTS (SELECT 1 FROM job_stage JOIN stage ON stage.id = job_stage.stage
                                                   WHERE job_stage.job = label.job AND stage.status = 'diverged'), 'diverged', job_state.state),
-      iif(last.status = 'blocked', last.blocked, coalesce(attempt.message, '')), label.metric, label.unit, label.higher_is_better,
+      CASE WHEN job_state.state <> 'blocked' THEN coalesce(attempt.message, '') WHEN last.status = 'blocked' THEN last.blocked
+        ELSE (SELECT 'its ' || stage.name || ' stage is ' || stage.status FROM job_stage JOIN stage ON stage.id = job_stage.stage
+              WHERE job_stage.job = label.job AND stage.status NOT IN ('planned', 'running', 'done') ORDER BY job_stage.position LIMIT 1) END,
+      label.metric, label.unit, label.higher_is_better,
       test.step, test.value, validation.step, validation.value, final.step, final.value,
       attempt.chance, attempt.majority, attempt.train_size, attempt.validation_size, attempt.test_size, attempt.partial_data, attempt.not_converged,
       attempt.parameters, attempt.parameters_body, attempt.device_kind, attempt.device_model, attempt.libtorch, attempt.cpu_capability, attempt.build_id,
@@ -173,20 +177,19 @@ std::map<int64_t, Series> read_curve_series(Database& database) {
   return series;
 }
 
-/// Adds the curves of one stage, each once for every job that has the stage.
-void read_stage_curves(Query& query, const StageJobs& stage, const std::map<int64_t, Series>& series, Curves& curves) {
+bool is_wanted(const std::vector<CurveKind>& wanted, const std::string& stage, const std::string& metric) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), CurveKind{stage, metric}) != wanted.end();
+}
+
+/// Adds the wanted curves of one stage, each once for every job that has the stage.
+void read_stage_curves(Query& query, const StageJobs& stage, const std::map<int64_t, Series>& series, const std::vector<CurveKind>& wanted, Curves& curves) {
   const size_t first = curves.points.size();
-  int64_t last = -1;
-  bool wanted = false;
-  query.bind(stage.id);
-  while (query.step()) {
-    if (const int64_t id = query.integer(0); id != last) {
-      last = id;
-      const auto found = series.find(id);
-      wanted = found != series.end();
-      if (wanted) curves.curves.push_back({stage.jobs.front(), stage.key, stage.name, found->second.split, found->second.name});
-    }
-    if (wanted) curves.points.push_back({curves.curves.size() - 1, query.integer(1), query.real(2)});
+  for (const auto& [id, named] : series) {
+    if (!is_wanted(wanted, stage.name, named.name)) continue;
+    const size_t begin = curves.points.size();
+    query.bind(stage.id, id);
+    while (query.step()) curves.points.push_back({curves.curves.size(), query.integer(0), query.real(1)});
+    if (curves.points.size() > begin) curves.curves.push_back({stage.jobs.front(), stage.key, stage.name, named.split, named.name});
   }
   const size_t end = curves.points.size();
   if (end == first) return;
@@ -222,13 +225,13 @@ std::vector<ResultRow> Store::results(const std::string& matrix_id) const {
   });
 }
 
-Curves Store::curves(const std::string& matrix_id) const {
+Curves Store::curves(const std::string& matrix_id, const std::vector<CurveKind>& wanted) const {
   return impl_->database.read([&] {
     const std::vector<StageJobs> stages = read_stage_jobs(impl_->database, matrix_id);
     const std::map<int64_t, Series> series = read_curve_series(impl_->database);
-    Query query = impl_->database.query("SELECT series, step, value FROM metric WHERE stage = ? ORDER BY series, step");
+    Query query = impl_->database.query("SELECT step, value FROM metric WHERE stage = ? AND series = ? ORDER BY step");
     Curves curves;
-    for (const StageJobs& stage : stages) read_stage_curves(query, stage, series, curves);
+    for (const StageJobs& stage : stages) read_stage_curves(query, stage, series, wanted, curves);
     return curves;
   });
 }

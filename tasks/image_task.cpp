@@ -69,7 +69,11 @@ TaskFacts image_facts(const ImageTaskSource& source, const ImageTaskOptions& opt
 
 TaskFacts planned_image_facts(const ImageTaskSource& source, const ImageTaskOptions& options, const std::filesystem::path& data_root) {
   const formats::Manifest& manifest = formats::manifest(source.name);
-  if (!options.partial) return image_facts(source, options, source.counts(formats::official_files(manifest)), formats::official_hash(manifest));
+  if (!options.partial) {
+    TaskFacts facts = image_facts(source, options, source.counts(formats::official_files(manifest)), formats::official_hash(manifest));
+    facts.data_source += ", by its official sizes and hash: no file was looked at";
+    return facts;
+  }
   const formats::VerifiedRecord local = formats::local_data(manifest, data_root);
   return image_facts(source, options, source.counts(local.files), local.data_hash);
 }

@@ -14,7 +14,7 @@ namespace spt::cli {
 namespace {
 
 struct ListFlags {
-  std::string kind, name, worker, size, task = "listops", profile = "fair", data;
+  std::string kind, name, worker, size, task = "fashion", profile = "fair", data;
   bool show = false, groups = false, markdown = false;
 };
 
@@ -104,7 +104,7 @@ ModelQuery scratch_query(const Catalog& catalog, const ListFlags& flags) {
   const StageEntry& stage = use.entry->stages.back();
   const Matrix no_matrix;  // so that recipes and defaults decide
   return {architecture_spec(catalog, architecture, false), task_spec(catalog, task), objective_spec(catalog, use, stage, 0),
-          TrainValues(no_matrix, catalog).train(architecture, task, protocol.name, stage.name), flags.profile};
+          TrainValues(no_matrix, catalog).train(architecture, task, protocol.name, stage.name), flags.profile, false};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, " x ")); }

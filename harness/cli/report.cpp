@@ -8,6 +8,7 @@
 #include "harness/base/error.h"
 #include "harness/cli/checks.h"
 #include "harness/cli/cli.h"
+#include "reports/curves.h"
 #include "results/store.h"
 
 namespace spt::cli {
@@ -46,7 +47,7 @@ void report(const ReportFlags& flags, Context& context) {
 void print_report(const results::Store& store, const results::MatrixRow& matrix, const reports::ReportOptions& options,
                   const std::filesystem::path& folder, Context& context) {
   reports::ReportInput input{.matrix = matrix, .rows = store.results(matrix.id), .curves = {}};
-  if (options.figures) input.curves = store.curves(matrix.id);
+  if (options.figures) input.curves = store.curves(matrix.id, reports::drawn_curves(input.rows));
   const reports::Report built = reports::build_report(input, options);
   context.out << reports::terminal_text(built);
   for (const std::string& warning : built.warnings) context.err << "spt-bench: " << warning << '\n';

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <ostream>
 
@@ -24,9 +25,15 @@ void print_counts(std::ostream& out, const std::string& name, const results::Sta
   out << '\n';
 }
 
+/// Why jobs failed, each reason once with the jobs that have it.
 void print_failures(std::ostream& out, const results::Store& store, const results::MatrixRow& matrix) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> reasons;
   for (const results::ResultRow& row : store.results(matrix.id))
-    if (results::failure_from_name(row.status)) out << fmt::format("  {} {}: {}\n", row.status, row.name, row.failure_message);
+    if (results::failure_from_name(row.status)) reasons[{row.status, row.failure_message}].push_back(row.name);
+  for (const auto& [reason, jobs] : reasons) {
+    out << fmt::format("  {}: {}\n", reason.first, reason.second);
+    for (const std::string& job : jobs) out << fmt::format("    {}\n", job);
+  }
 }
 
 void status(const StatusFlags& flags, Context& context) {

@@ -53,7 +53,7 @@ ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, co
   answer.flops_per_step = StageCost(architecture, spec)
                               .expected_step(facts.train_lengths, *objective, facts.documents, query.train);
   answer.tokens_per_step = static_cast<double>(query.train.batch * facts.documents) * mean_length(facts.train_lengths);
-  answer.peak_memory = estimated_memory({architecture, spec, *objective, facts, query.train, query.profile});
+  if (query.memory) answer.peak_memory = estimated_memory({architecture, spec, *objective, facts, query.train, query.profile});
   return answer;
 }
 

@@ -143,6 +143,21 @@ TEST(Analysis, CountsDistinctPretrainingRuns) {
   EXPECT_EQ(task.pretraining[0].gap_closed->survivors.n, 4u);
 }
 
+TEST(Analysis, GivenWeightsHaveNoIntervalAcrossArchitectures) {
+  ReportInput input = sample_input();
+  for (results::ResultRow& row : input.rows)
+    if (row.architecture == "s4d") row.architecture += results::kExternalLabel;
+  const TaskAnalysis task = only_task(input);
+  EXPECT_TRUE(cell_of(task, "s4d+external", "scratch@F").score.survivors.interval) << "over what came after the weights";
+  const SeedSummary plain = only_task(sample_input()).gaps[0].gap;
+  for (const GapAnalysis& gap : task.gaps) {
+    EXPECT_EQ(gap.gap.survivors.n, 1u);
+    EXPECT_FALSE(gap.gap.survivors.interval);
+  }
+  EXPECT_NEAR(task.gaps[0].gap.survivors.mean, plain.survivors.mean, 1e-12);
+  EXPECT_EQ(task.pretraining[0].gap_closed->survivors.n, 1u);
+}
+
 TEST(Analysis, MatchesEachPretrainingArmWithItsOwnScratchArms) {
   ReportInput input = sample_input();
   for (const results::ResultRow& row : sample_input().rows) {  // a causal protocol with scratch arms of its own

@@ -163,6 +163,7 @@ TEST(StoreStates, FollowTheAttempts) {
   EXPECT_EQ(failed.message, "60 s");
   EXPECT_EQ(failed.log_tail, "last words");
   EXPECT_EQ(row_of(store, "fine").status, "blocked");
+  EXPECT_EQ(row_of(store, "fine").failure_message, "its pretrain stage is timeout");
   store.block("fine", "pre timed out");
   EXPECT_EQ(row_of(store, "fine").status, "blocked");
   EXPECT_EQ(row_of(store, "fine").failure_message, "pre timed out");

@@ -141,6 +141,23 @@ TEST(StoreResults, CurvesHaveTheSharedStageUnderEachJobAndNoTestScore) {
   }
 }
 
+TEST(StoreResults, CurvesAreOfTheWantedKindsAlone) {
+  Store store(":memory:", Store::Mode::kReadWrite);
+  record_sample(store);
+  store.ingest(whole_attempt("pre", 1));
+  store.ingest(whole_attempt("fine", 1));
+  const Curves all = store.curves("quick");
+  const std::string metric = all.curves.front().metric;
+  const Curves some = store.curves("quick", {{"finetune", metric}});
+  const auto expected = std::count_if(all.curves.begin(), all.curves.end(),
+                                      [&](const Curve& curve) { return curve.stage == "finetune" && curve.metric == metric; });
+  EXPECT_GT(expected, 0);
+  EXPECT_THAT(some.curves, SizeIs(static_cast<size_t>(expected)));
+  for (const Curve& curve : some.curves) EXPECT_TRUE(curve.stage == "finetune" && curve.metric == metric);
+  for (const CurvePoint& point : some.points) EXPECT_LT(point.curve, some.curves.size());
+  EXPECT_THAT(store.curves("quick", {{"pretrain", "no such metric"}}).points, IsEmpty());
+}
+
 TEST(StoreResults, OfAnUnknownMatrixAreEmpty) {
   Store store(":memory:", Store::Mode::kReadWrite);
   record_sample(store);
