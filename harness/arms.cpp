@@ -36,7 +36,8 @@ class ArmList {
  private:
   // Scratch arms that are comparable with one pretraining protocol: same model, same init.
   std::string scratch_label(const ProtocolUse& use) const {
-    const auto same = std::find_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return !other.pretrains() && other.init == use.init; });
+    const auto same =
+        std::find_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return !other.pretrains() && other.init == use.init; });
     std::string label = same != uses_.end() ? same->label : scratch_ ? scratch_->label : "scratch";
     if (use.entry->causal) label += "-causal";
     if (same == uses_.end() && use.init != (scratch_ ? scratch_->init : "default")) label += "-" + use.init;
@@ -47,7 +48,12 @@ class ArmList {
   void add_scratch(const ProtocolUse& use) {
     const auto answers = [&](const ProtocolUse& other) { return other.pretrains() && scratch_label(other) == use.label; };
     if (matrix_.total_mode() && std::any_of(uses_.begin(), uses_.end(), answers)) return;
-    Arm arm{.name = use.label + (matrix_.total_mode() ? "@T" : "@F"), .kind = "scratch", .protocol = use.label, .pairs_with = "", .init = use.init, .causal = use.entry->causal};
+    Arm arm{.name = use.label + (matrix_.total_mode() ? "@T" : "@F"),
+            .kind = "scratch",
+            .protocol = use.label,
+            .pairs_with = "",
+            .init = use.init,
+            .causal = use.entry->causal};
     arm.use = &use;
     arms_.push_back(arm);
   }
@@ -61,7 +67,8 @@ class ArmList {
     Arm own{.name = label + "@F", .kind = "scratch", .protocol = label, .pairs_with = name, .init = use.init, .causal = use.entry->causal};
     own.use = &use;
     if (scratch_ && label != scratch_->label && !matrix_.total_mode()) arms_.push_back(own);
-    const auto sharing = std::count_if(uses_.begin(), uses_.end(), [&](const ProtocolUse& other) { return other.pretrains() && scratch_label(other) == label; });
+    const auto sharing = std::count_if(uses_.begin(), uses_.end(),
+                                       [&](const ProtocolUse& other) { return other.pretrains() && scratch_label(other) == label; });
     own.kind = "matched";
     own.spt = spt;
     for (const Basis basis : matrix_.match) {
@@ -81,9 +88,12 @@ class ArmList {
 
   // Baselines stand once a task, in the plain scratch arm.
   void add_place_for_baselines() {
-    const auto plain = [](const Arm& arm) { return arm.kind != "spt" && !arm.causal && arm.init == "default" && arm.basis == Basis::kSteps; };
+    const auto plain = [](const Arm& arm) {
+      return arm.kind != "spt" && !arm.causal && arm.init == "default" && arm.basis == Basis::kSteps;
+    };
     const auto scratch = std::find_if(arms_.begin(), arms_.end(), [&](const Arm& arm) { return arm.kind == "scratch" && plain(arm); });
-    const auto any = scratch != arms_.end() ? scratch : std::find_if(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.kind != "spt"; });
+    const auto any =
+        scratch != arms_.end() ? scratch : std::find_if(arms_.begin(), arms_.end(), [](const Arm& arm) { return arm.kind != "spt"; });
     if (any != arms_.end()) any->trivial = true;
   }
 
@@ -119,16 +129,21 @@ int64_t budget_steps(const Budget& budget, const StageUnits& units) {
 
 int64_t pretraining_steps(int64_t finetune, double share) {
   const double steps = static_cast<double>(finetune) * share / (1 - share);
-  if (!(steps <= kMostSteps)) throw Error("budget.pretrain: a share of {} is {:.4g} steps; a stage has at most {:.0e}", share, steps, kMostSteps);
+  if (!(steps <= kMostSteps))
+    throw Error("budget.pretrain: a share of {} is {:.4g} steps; a stage has at most {:.0e}", share, steps, kMostSteps);
   return std::llround(steps);
 }
 
 double step_cost(Basis basis, double batch, double tokens_per_step, double flops_per_step) {
   switch (basis) {
-    case Basis::kSteps: return 1;
-    case Basis::kExamples: return batch;
-    case Basis::kTokens: return tokens_per_step;
-    case Basis::kFlops: return flops_per_step;
+    case Basis::kSteps:
+      return 1;
+    case Basis::kExamples:
+      return batch;
+    case Basis::kTokens:
+      return tokens_per_step;
+    case Basis::kFlops:
+      return flops_per_step;
   }
   SPT_CHECK(false, "basis {}", static_cast<int>(basis));
 }
@@ -146,10 +161,12 @@ Budgets budgets_of(const Matrix& matrix, const std::string& task) {
     take_budget(result.total, override.budget.total, given.total);
     take_budget(result.pretrain, override.budget.pretrain, given.pretrain);
     if (const auto& share = override.budget.share) {
-      if (given.share && given.share->value != share->value) throw Error("{}: another share than at {}; leave one of them out", share->origin, given.share->origin);
+      if (given.share && given.share->value != share->value)
+        throw Error("{}: another share than at {}; leave one of them out", share->origin, given.share->origin);
       result.share = given.share = share;
     }
-    if (given.pretrain && given.share) throw Error("{}: pretraining has a budget of its own at {}; leave one of them out", given.share->origin, given.pretrain->origin);
+    if (given.pretrain && given.share)
+      throw Error("{}: pretraining has a budget of its own at {}; leave one of them out", given.share->origin, given.pretrain->origin);
     if (given.pretrain) result.share.reset();
     if (given.share) result.pretrain.reset();
   }

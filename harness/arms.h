@@ -18,15 +18,15 @@ struct Arm {
   std::string pairs_with;  ///< the spt arm that a matched arm answers, and that a scratch arm of its own belongs to; ""
   std::string init = "default";
   bool causal = false;
-  bool trivial = false;    ///< baselines stand in it
-  Basis basis = Basis::kSteps;   ///< matched
+  bool trivial = false;              ///< baselines stand in it
+  Basis basis = Basis::kSteps;       ///< matched
   const ProtocolUse* use = nullptr;  ///< whose stages it has: all of them (spt), or the supervised one
-  size_t spt = 0;          ///< matched: index of the arm it answers
+  size_t spt = 0;                    ///< matched: index of the arm it answers
 };
 
-/// The arms of a matrix in table order. A causal protocol, and one with an init of its own, has scratch arms of its own (`scratch-causal@F`).
-/// Two protocols that share scratch@(P+F) give two arms of that name which differ in `pairs_with`; on a basis where their costs can differ
-/// the name ends in the protocol's label. `uses` must outlive the arms.
+/// The arms of a matrix in table order. A causal protocol, and one with an init of its own, has scratch arms of its own
+/// (`scratch-causal@F`). Two protocols that share scratch@(P+F) give two arms of that name which differ in `pairs_with`; on a basis where
+/// their costs can differ the name ends in the protocol's label. `uses` must outlive the arms.
 std::vector<Arm> arms_of(const Matrix& matrix, const std::vector<ProtocolUse>& uses);
 
 /// What a budget is counted in, for one stage of one cell.

@@ -115,7 +115,8 @@ void read_schema(const json& value, const std::string& where, OptionSchema& sche
   schema.default_value = options_from_json({{"default", reader.at("default")}}, where).at("default");
   if (type == "float" && std::holds_alternative<int64_t>(schema.default_value))
     schema.default_value = static_cast<double>(std::get<int64_t>(schema.default_value));
-  if (type != type_name(schema.default_value)) throw Error("{}: the default {} of {} is no {}", where, to_text(schema.default_value), schema.name, type);
+  if (type != type_name(schema.default_value))
+    throw Error("{}: the default {} of {} is no {}", where, to_text(schema.default_value), schema.name, type);
   schema.info.effect = reader.get<std::string>("effect");
   if (reader.has("min")) schema.info.min = reader.get<double>("min");
   if (reader.has("max")) schema.info.max = reader.get<double>("max");

@@ -19,8 +19,8 @@ struct ArchitectureEntry {
   int64_t version = 1;
   std::string summary, source;
   std::vector<OptionSchema> options;
-  OptionMap causal;     ///< option values that make it causal; empty: it cannot be
-  bool trivial = false; ///< a baseline
+  OptionMap causal;      ///< option values that make it causal; empty: it cannot be
+  bool trivial = false;  ///< a baseline
   std::vector<std::pair<std::string, OptionMap>> sizes;
 };
 
@@ -54,7 +54,7 @@ struct ProtocolEntry {
 
 struct Catalog {
   std::string build_id, libtorch, compiler;
-  bool cuda = false;                          ///< this LibTorch has its CUDA half
+  bool cuda = false;  ///< this LibTorch has its CUDA half
   std::vector<ArchitectureEntry> architectures;
   std::vector<TaskEntry> tasks;
   std::vector<ObjectiveEntry> objectives;
@@ -64,7 +64,8 @@ struct Catalog {
 nlohmann::json to_json(const Catalog& catalog);
 Catalog catalog_from_json(const nlohmann::json& json, std::string_view where);
 
-/// `describe` reads {"tasks": [TaskQuery], "models": [ModelQuery], "data": "<root>"} and answers {"tasks": [TaskAnswer], "models": [ModelAnswer]}.
+/// `describe` reads {"tasks": [TaskQuery], "models": [ModelQuery], "data": "<root>"} and answers {"tasks": [TaskAnswer], "models":
+/// [ModelAnswer]}.
 struct TaskQuery {
   std::string name;
   OptionMap options;  ///< complete
@@ -118,13 +119,13 @@ DescribeAnswer describe_answer_from_json(const nlohmann::json& json, std::string
 struct ProbeQuery {
   std::string data_root, device = "cpu";
   int64_t threads = 1, steps = 3;
-  std::vector<JobSpec> jobs;   ///< every stage of each is probed
+  std::vector<JobSpec> jobs;  ///< every stage of each is probed
 };
 struct ProbeAnswer {
   std::string error;
-  double startup_s = 0, open_s = 0;      ///< start of the process and opening the data, once a stage
-  double step_s = 0;                     ///< median seconds of one update
-  double evaluate_example_s = 0;         ///< seconds per evaluated example
+  double startup_s = 0, open_s = 0;  ///< start of the process and opening the data, once a stage
+  double step_s = 0;                 ///< median seconds of one update
+  double evaluate_example_s = 0;     ///< seconds per evaluated example
 };
 nlohmann::json to_json(const ProbeQuery& query);
 ProbeQuery probe_query_from_json(const nlohmann::json& json, std::string_view where);
@@ -132,14 +133,15 @@ ProbeQuery probe_query_from_json(const nlohmann::json& json, std::string_view wh
 nlohmann::json to_json(const std::vector<std::vector<ProbeAnswer>>& answers);
 std::vector<std::vector<ProbeAnswer>> probe_answers_from_json(const nlohmann::json& json, std::string_view where);
 
-/// `convert` reads a ConvertQuery: a safetensors file to write under other names. `import` gives a file that a matrix can name as `checkpoint`.
+/// `convert` reads a ConvertQuery: a safetensors file to write under other names. `import` gives a file that a matrix can name as
+/// `checkpoint`.
 struct ConvertQuery {
-  bool to_ours = true;             ///< import, else export
-  std::string names;               ///< whose names are not ours: gpt-neox, not-from-scratch
+  bool to_ours = true;  ///< import, else export
+  std::string names;    ///< whose names are not ours: gpt-neox, not-from-scratch
   std::string architecture;
-  OptionMap options;               ///< of the architecture; those left out have their defaults
-  std::string input, output;       ///< files
-  std::vector<std::string> drop;   ///< import: tensors to leave out although their names are not known
+  OptionMap options;              ///< of the architecture; those left out have their defaults
+  std::string input, output;      ///< files
+  std::vector<std::string> drop;  ///< import: tensors to leave out although their names are not known
 };
 struct ConvertAnswer {
   std::vector<std::pair<std::string, std::string>> taken;  ///< (name in the input, name in the output)
@@ -158,17 +160,17 @@ inline constexpr const char* kWeightsOptions = "options";  ///< JSON, complete
 /// `run DIR` reads DIR/request.json: one stage to train. Nothing here enters a key but `job`.
 struct RunRequest {
   JobSpec job;
-  int64_t stage = 0;              ///< index into job.stages
+  int64_t stage = 0;  ///< index into job.stages
   std::string stage_key;
   int64_t attempt = 1;
-  std::string parent_dir;         ///< run folder of the stage before, relative to DIR; "" for the first
+  std::string parent_dir;  ///< run folder of the stage before, relative to DIR; "" for the first
   std::string data_root;
-  std::string device = "cpu";     ///< cpu | cuda
+  std::string device = "cpu";  ///< cpu | cuda
   int64_t threads = 1;
   int64_t prefetch_threads = 1;
-  double checkpoint_s = 30;       ///< seconds between checkpoints; also at each evaluation
+  double checkpoint_s = 30;  ///< seconds between checkpoints; also at each evaluation
   double heartbeat_s = 1;
-  bool resume_across = false;     ///< resume a checkpoint of another build or device kind
+  bool resume_across = false;  ///< resume a checkpoint of another build or device kind
 };
 nlohmann::json to_json(const RunRequest& request);
 RunRequest run_request_from_json(const nlohmann::json& json, std::string_view where);

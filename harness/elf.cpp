@@ -1,5 +1,3 @@
-#include "harness/worker_client.h"
-
 #include <elf.h>
 
 #include <bit>
@@ -7,6 +5,7 @@
 #include <fstream>
 
 #include "harness/base/error.h"
+#include "harness/worker_client.h"
 
 namespace spt {
 namespace {
@@ -20,7 +19,8 @@ class PartReader {
   void read(uint64_t at, void* target, size_t size) {
     in_.clear();
     in_.seekg(static_cast<std::streamoff>(at));
-    if (!in_.read(static_cast<char*>(target), static_cast<std::streamsize>(size))) throw Error("'{}' is no whole ELF program", file_.string());
+    if (!in_.read(static_cast<char*>(target), static_cast<std::streamsize>(size)))
+      throw Error("'{}' is no whole ELF program", file_.string());
   }
 
  private:
@@ -58,7 +58,8 @@ std::string elf_build_id(const std::filesystem::path& file) {
   PartReader reader(file);
   Elf64_Ehdr header;
   reader.read(0, &header, sizeof header);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_phentsize != sizeof(Elf64_Phdr))
     throw Error("'{}' is no 64-bit ELF program", file.string());
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;

@@ -19,7 +19,9 @@ size_t model_of(const Plan& plan, const PlanStage& stage) { return plan.cells[st
 const StageSpec& spec_of(const Plan& plan, const PlanStage& stage) { return plan.cells[stage.cell].spec.stages[stage.index]; }
 
 /// Examples that one evaluation reads: validation and as many of train.
-double evaluated_examples(const TaskAnswer& task) { return static_cast<double>(task.validation_size + std::min(task.validation_size, task.train_size)); }
+double evaluated_examples(const TaskAnswer& task) {
+  return static_cast<double>(task.validation_size + std::min(task.validation_size, task.train_size));
+}
 
 std::string duration_text(double seconds) {
   if (seconds < 90) return fmt::format("{:.0f} s", seconds);
@@ -50,7 +52,8 @@ class TimeEstimator {
       sum.rest_s += std::max(0.0, time.wall_s - time.train_s - time.evaluate_s);
       ++sum.n;
     }
-    for (const auto& [model, sum] : sums) speeds_[model] = {sum.train_s / sum.steps, sum.evaluate_s / sum.evaluations, sum.rest_s / sum.n, true};
+    for (const auto& [model, sum] : sums)
+      speeds_[model] = {sum.train_s / sum.steps, sum.evaluate_s / sum.evaluations, sum.rest_s / sum.n, true};
   }
 
   // A few jobs whose stages cover every model that is left and was not measured.
@@ -63,7 +66,8 @@ class TimeEstimator {
     std::vector<const PlanCell*> cells;
     for (const size_t length : {size_t{2}, size_t{1}}) {  // a chain of two covers two models
       for (const PlanCell& cell : plan_.cells) {
-        const bool covers = std::any_of(cell.costs.begin(), cell.costs.end(), [&](const StageCost& cost) { return open.contains(cost.model); });
+        const bool covers =
+            std::any_of(cell.costs.begin(), cell.costs.end(), [&](const StageCost& cost) { return open.contains(cost.model); });
         if (cell.costs.size() < length || !covers) continue;
         query.jobs.push_back(plan_.job_spec(cell, 0));
         cells.push_back(&cell);
@@ -82,7 +86,8 @@ class TimeEstimator {
       const PlanStage& stage = plan_.stages[i];
       const StageSpec& spec = spec_of(plan_, stage);
       const Speed& speed = speeds_.at(model_of(plan_, stage));
-      result.stage_s[i] = static_cast<double>(spec.steps) * speed.step_s + static_cast<double>(spec.evaluations) * speed.evaluation_s + speed.once_s;
+      result.stage_s[i] =
+          static_cast<double>(spec.steps) * speed.step_s + static_cast<double>(spec.evaluations) * speed.evaluation_s + speed.once_s;
       result.total_s += result.stage_s[i];
       ++(speed.measured ? result.measured : result.probed);
     }
@@ -113,7 +118,8 @@ class TimeEstimator {
 
 }  // namespace
 
-Estimate estimate_time(const Plan& plan, const Work& work, const std::vector<results::AttemptTimes>& times, WorkerClient& worker, const EstimateOptions& options) {
+Estimate estimate_time(const Plan& plan, const Work& work, const std::vector<results::AttemptTimes>& times, WorkerClient& worker,
+                       const EstimateOptions& options) {
   TimeEstimator estimator(plan, work, options);
   estimator.take_measured(times);
   estimator.probe(worker);
@@ -122,8 +128,8 @@ Estimate estimate_time(const Plan& plan, const Work& work, const std::vector<res
 
 std::string time_text(const Estimate& estimate, int64_t slots) {
   if (estimate.measured + estimate.probed == 0) return "nothing left to run";
-  return fmt::format("about {} of one slot, {} on {} ({} stages from measured steps of this build, {} from a probe of 3 steps)", duration_text(estimate.total_s),
-                     duration_text(estimate.slots_s(slots)), slots, estimate.measured, estimate.probed);
+  return fmt::format("about {} of one slot, {} on {} ({} stages from measured steps of this build, {} from a probe of 3 steps)",
+                     duration_text(estimate.total_s), duration_text(estimate.slots_s(slots)), slots, estimate.measured, estimate.probed);
 }
 
 }  // namespace spt

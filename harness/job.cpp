@@ -26,12 +26,9 @@ ComponentSpec component_from_json(const json& value, const std::string& where) {
 }
 
 json stage_to_json(const StageSpec& stage) {
-  return {{"name", stage.name},
-          {"objective", component_to_json(stage.objective)},
-          {"inputs", stage.inputs},
-          {"train", options_to_json(effective_options(stage.train))},
-          {"steps", stage.steps},
-          {"evaluations", stage.evaluations}};
+  return {{"name", stage.name},     {"objective", component_to_json(stage.objective)},
+          {"inputs", stage.inputs}, {"train", options_to_json(effective_options(stage.train))},
+          {"steps", stage.steps},   {"evaluations", stage.evaluations}};
 }
 
 StageSpec stage_from_json(const json& value, const std::string& where) {
@@ -40,7 +37,8 @@ StageSpec stage_from_json(const json& value, const std::string& where) {
   stage.name = reader.get<std::string>("name");
   stage.objective = component_from_json(reader.at("objective"), where + ": objective");
   stage.inputs = reader.get<std::string>("inputs");
-  if (stage.inputs != "subset" && stage.inputs != "train") throw Error("{}: {}", where, unknown_name("inputs", stage.inputs, std::vector<std::string>{"subset", "train"}));
+  if (stage.inputs != "subset" && stage.inputs != "train")
+    throw Error("{}: {}", where, unknown_name("inputs", stage.inputs, std::vector<std::string>{"subset", "train"}));
   stage.train = train_options_from_json(reader.at("train"), where + ": train");
   stage.steps = reader.get<int64_t>("steps");
   stage.evaluations = reader.get<int64_t>("evaluations");
@@ -182,7 +180,8 @@ std::vector<double> milestone_shares(const std::string& text, std::string_view w
     double share = 0;
     const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), share);
     if (error != std::errc() || rest != part.data() + part.size() || !(share > 0 && share < 1))
-      throw Error("{}: milestones = \"{}\": '{}' is no number above 0 and below 1; give shares of the steps, such as \"0.5, 0.75\"", where, text, part);
+      throw Error("{}: milestones = \"{}\": '{}' is no number above 0 and below 1; give shares of the steps, such as \"0.5, 0.75\"", where,
+                  text, part);
     shares.push_back(share);
     first = end + 1;
   }

@@ -18,7 +18,8 @@ namespace {
 
 const std::vector<std::string> kStageNames = {"finetune", "pretrain"};
 
-[[noreturn]] void fail_unknown(const TomlReader& reader, const std::string& key, std::string_view what, const std::string& value, const std::vector<std::string>& known) {
+[[noreturn]] void fail_unknown(const TomlReader& reader, const std::string& key, std::string_view what, const std::string& value,
+                               const std::vector<std::string>& known) {
   reader.fail(key, unknown_name(what, value, known));
 }
 
@@ -92,7 +93,9 @@ void check_unique(const std::vector<MatrixComponent>& components, const std::str
   std::map<std::string, std::string> places;
   for (const MatrixComponent& component : components) {
     const auto [first, fresh] = places.emplace(component.label, component.origin);
-    if (!fresh) throw Error("{}: the {} label '{}' stands at {} too; give one of them another label", component.origin, what, component.label, first->second);
+    if (!fresh)
+      throw Error("{}: the {} label '{}' stands at {} too; give one of them another label", component.origin, what, component.label,
+                  first->second);
   }
 }
 
@@ -132,7 +135,8 @@ std::vector<uint64_t> read_seeds(TomlReader& root) {
     const auto count = reader.get<int64_t>("count");
     if (count < 1 || count > 1'000'000) reader.fail("count", fmt::format("{} is not from 1 to 1000000", count));
     constexpr uint64_t kLargest = std::numeric_limits<int64_t>::max();  // of TOML and of the database
-    if (first > kLargest - static_cast<uint64_t>(count) + 1) reader.fail("first", fmt::format("{} leaves no room for {} seeds", first, count));
+    if (first > kLargest - static_cast<uint64_t>(count) + 1)
+      reader.fail("first", fmt::format("{} leaves no room for {} seeds", first, count));
     reader.finish();
     for (uint64_t i = 0; i < static_cast<uint64_t>(count); ++i) seeds.push_back(first + i);
     return seeds;
@@ -204,7 +208,8 @@ void read_budget_section(TomlReader& root, Matrix& matrix) {
   matrix.evaluations = reader.get<int64_t>("evaluations", matrix.evaluations);
   if (matrix.evaluations < 1) reader.fail("evaluations", fmt::format("{} must be at least 1", matrix.evaluations));
   reader.finish();
-  if (!matrix.budgets.finetune && !matrix.budgets.total) throw Error("{}: give finetune (F) or total (T), such as finetune = {{ steps = 400 }}", reader.place());
+  if (!matrix.budgets.finetune && !matrix.budgets.total)
+    throw Error("{}: give finetune (F) or total (T), such as finetune = {{ steps = 400 }}", reader.place());
 }
 
 std::string read_label_of(TomlReader& reader, const std::string& key, const std::vector<MatrixComponent>* known) {
@@ -230,7 +235,8 @@ Override read_override(TomlReader& reader, const Matrix& matrix) {
     TomlReader budget = reader.table("budget");
     result.budget = read_budgets(budget, "[[override]]");
     budget.finish();
-    if (matrix.total_mode() && (result.budget.finetune || result.budget.pretrain)) reader.fail("budget", "the matrix is in total mode: override total or pretrain.share");
+    if (matrix.total_mode() && (result.budget.finetune || result.budget.pretrain))
+      reader.fail("budget", "the matrix is in total mode: override total or pretrain.share");
     if (!matrix.total_mode() && result.budget.total) reader.fail("budget", "the matrix is in finetune mode: override finetune or pretrain");
   }
   reader.finish();
@@ -270,7 +276,8 @@ void read_reference(TomlReader& root, Matrix& matrix) {
   matrix.reference = root.get<std::string>("reference", matrix.architectures.front().label);
   std::vector<std::string> labels;
   for (const MatrixComponent& architecture : matrix.architectures) labels.push_back(architecture.label);
-  if (std::find(labels.begin(), labels.end(), matrix.reference) == labels.end()) fail_unknown(root, "reference", "architecture label", matrix.reference, labels);
+  if (std::find(labels.begin(), labels.end(), matrix.reference) == labels.end())
+    fail_unknown(root, "reference", "architecture label", matrix.reference, labels);
 }
 
 }  // namespace
@@ -286,7 +293,8 @@ std::string_view basis_name(Basis basis) {
   return kNames[static_cast<size_t>(basis)];
 }
 
-bool Override::selects(std::string_view of_architecture, std::string_view of_task, std::string_view of_protocol, std::string_view of_stage) const {
+bool Override::selects(std::string_view of_architecture, std::string_view of_task, std::string_view of_protocol,
+                       std::string_view of_stage) const {
   const auto fits = [](const std::string& mine, std::string_view other) { return mine.empty() || mine == other; };
   return fits(architecture, of_architecture) && fits(task, of_task) && fits(protocol, of_protocol) && fits(stage, of_stage);
 }
@@ -297,7 +305,8 @@ Matrix parse_matrix(std::string_view text, const std::string& file) {
   Matrix matrix;
   matrix.text = text;
   matrix.file = file;
-  for (const char* key : {"name", "profile", "seeds", "reference", "protocols", "protocol", "budget", "train", "stage", "architecture", "task", "override", "streams", "analysis"})
+  for (const char* key : {"name", "profile", "seeds", "reference", "protocols", "protocol", "budget", "train", "stage", "architecture",
+                          "task", "override", "streams", "analysis"})
     root.has(key);
   root.finish();  // first, so that a misspelt section is not reported as a missing one
   matrix.name = root.get<std::string>("name");
@@ -319,7 +328,8 @@ Matrix parse_matrix(std::string_view text, const std::string& file) {
 
 std::string analysis_hash(const Matrix& matrix) {
   const int64_t n = matrix.planned_n > 0 ? matrix.planned_n : static_cast<int64_t>(matrix.seeds.size());
-  return sha256(canonical({{"reference", matrix.reference}, {"margin", matrix.margin}, {"family", "all"}, {"primary", "interaction"}, {"planned_n", n}}));
+  return sha256(canonical(
+      {{"reference", matrix.reference}, {"margin", matrix.margin}, {"family", "all"}, {"primary", "interaction"}, {"planned_n", n}}));
 }
 
 }  // namespace spt

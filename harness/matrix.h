@@ -60,17 +60,17 @@ struct Matrix {
   std::string name;
   std::string profile = "fair";
   std::vector<uint64_t> seeds;
-  std::string reference;               ///< label of an architecture
+  std::string reference;  ///< label of an architecture
   std::vector<MatrixComponent> protocols, architectures, tasks;
   Budgets budgets;
   std::vector<Basis> match = {Basis::kSteps};
-  int64_t evaluations = 20;            ///< E
+  int64_t evaluations = 20;  ///< E
   Settings train;
   std::map<std::string, Settings> stages;  ///< [stage.pretrain], [stage.finetune]
   std::vector<Override> overrides;
   std::map<std::string, uint64_t> streams;
-  double margin = 0;                   ///< [analysis]: of equivalence, in the metric's unit; 0: none stated
-  int64_t planned_n = 0;               ///< [analysis]: seeds decided on beforehand; 0: as many as `seeds`
+  double margin = 0;      ///< [analysis]: of equivalence, in the metric's unit; 0: none stated
+  int64_t planned_n = 0;  ///< [analysis]: seeds decided on beforehand; 0: as many as `seeds`
   std::string text, file;
 
   bool total_mode() const { return budgets.total.has_value(); }

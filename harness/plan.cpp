@@ -61,7 +61,8 @@ class Planner {
 
   Plan run() {
     if (plan_.matrix.profile == "paper")
-      throw Error("{}: profile \"paper\" needs the published recipes, which this version does not have; use profile = \"fair\"", plan_.matrix.file);
+      throw Error("{}: profile \"paper\" needs the published recipes, which this version does not have; use profile = \"fair\"",
+                  plan_.matrix.file);
     resolve_components();
     check_overrides();
     describe_tasks();
@@ -84,8 +85,8 @@ class Planner {
       entries_.push_back(&find_architecture_entry(plan_.catalog, architecture.name, architecture.origin));
       plan_.checkpoints.push_back(given_checkpoint(architecture));
       if (architecture.checkpoint)
-        plan_.notes.push_back(fmt::format("{} starts from the weights {}: conditional on one pretraining run, whatever the seeds", architecture.label,
-                                          plan_.checkpoints.back().file));
+        plan_.notes.push_back(fmt::format("{} starts from the weights {}: conditional on one pretraining run, whatever the seeds",
+                                          architecture.label, plan_.checkpoints.back().file));
     }
     for (const MatrixComponent& protocol : matrix.protocols) plan_.protocols.push_back(protocol_use(plan_.catalog, protocol));
     plan_.arms = arms_of(matrix, plan_.protocols);
@@ -122,7 +123,8 @@ class Planner {
     std::sort(protocols.begin(), protocols.end());
     protocols.erase(std::unique(protocols.begin(), protocols.end()), protocols.end());
     const auto check = [](const Override& override, const char* what, const std::string& label, const std::vector<std::string>& known) {
-      if (!label.empty() && std::find(known.begin(), known.end(), label) == known.end()) throw Error("{}: {}", override.origin, unknown_name(what, label, known));
+      if (!label.empty() && std::find(known.begin(), known.end(), label) == known.end())
+        throw Error("{}: {}", override.origin, unknown_name(what, label, known));
     };
     for (const Override& override : plan_.matrix.overrides) {
       check(override, "architecture label", override.architecture, architectures);
@@ -144,7 +146,8 @@ class Planner {
         if (need == needs.end()) continue;
         const auto reads = [&](const auto& entry) { return effective_options(entry.second).contains(name); };
         if (std::none_of(train_.begin(), train_.end(), reads))
-          throw Error("{}: {} changes nothing: it needs {} = {}, which no stage has", setting.origin, name, need->second.option, fmt::join(need->second.choices, " or "));
+          throw Error("{}: {} changes nothing: it needs {} = {}, which no stage has", setting.origin, name, need->second.option,
+                      fmt::join(need->second.choices, " or "));
       }
     }
   }
@@ -157,7 +160,8 @@ class Planner {
     for (size_t i = 0; i < plan_.tasks.size(); ++i) {
       const MatrixComponent& task = plan_.matrix.tasks[i];
       if (const std::string& error = plan_.tasks[i].error; !error.empty())
-        throw Error("{}: {}", task.origin, error.find(task.label) == std::string::npos ? fmt::format("task '{}': {}", task.label, error) : error);
+        throw Error("{}: {}", task.origin,
+                    error.find(task.label) == std::string::npos ? fmt::format("task '{}': {}", task.label, error) : error);
       SPT_CHECK(!plan_.tasks[i].data_hash.empty(), "task {} has no data hash", task.label);
       if (plan_.tasks[i].partial) plan_.notes.push_back(fmt::format("task {}: partial data ({})", task.label, plan_.tasks[i].data_source));
     }
@@ -169,7 +173,8 @@ class Planner {
       CellDraft& draft = drafts_.emplace_back(CellDraft{task, architecture, arm, {}});
       const Arm& of = plan_.arms[arm];
       const std::vector<StageEntry>& stages = of.use->entry->stages;
-      for (size_t i = of.kind == "spt" ? 0 : stages.size() - 1; i < stages.size(); ++i) draft.stages.push_back(draft_stage(draft, stages[i]));
+      for (size_t i = of.kind == "spt" ? 0 : stages.size() - 1; i < stages.size(); ++i)
+        draft.stages.push_back(draft_stage(draft, stages[i]));
     }
   }
 
@@ -201,10 +206,13 @@ class Planner {
     std::string objective = stage.objective.name;
     for (const auto& [name, value] : stage.objective.options) objective += fmt::format(" {}={}", name, to_text(value));
     const TrainOptions& train = stage.train;
-    const ModelKey key(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.order, train.bucket_batches, train.optimizer,
-                       train.momentum, train.dropout, train.precision, train.pool, train.head_hidden);
+    const ModelKey key(cell.task, cell.architecture, causal, std::move(objective), train.batch, train.accumulate, train.order,
+                       train.bucket_batches, train.optimizer, train.momentum, train.dropout, train.precision, train.pool,
+                       train.head_hidden);
     const auto [at, fresh] = model_index_.try_emplace(key, queries_.size());
-    if (fresh) queries_.push_back({specs_[cell.architecture][causal], task_specs_[cell.task], stage.objective, shape_options(train), plan_.matrix.profile});
+    if (fresh)
+      queries_.push_back(
+          {specs_[cell.architecture][causal], task_specs_[cell.task], stage.objective, shape_options(train), plan_.matrix.profile});
     return at->second;
   }
 
@@ -217,7 +225,8 @@ class Planner {
   // The drafts of one task and architecture, whose arms refer to each other.
   size_t finish_group(size_t first) {
     size_t last = first;
-    while (last < drafts_.size() && drafts_[last].task == drafts_[first].task && drafts_[last].architecture == drafts_[first].architecture) ++last;
+    while (last < drafts_.size() && drafts_[last].task == drafts_[first].task && drafts_[last].architecture == drafts_[first].architecture)
+      ++last;
     if (can_be_modelled(first, last)) {
       for (size_t i = first; i < last; ++i) finish(drafts_[i], drafts_[first + plan_.arms[drafts_[i].arm].spt]);
     }
@@ -231,7 +240,9 @@ class Planner {
         if (error.empty()) continue;
         const MatrixComponent& architecture = plan_.architectures[drafts_[i].architecture];
         const MatrixComponent& task = plan_.matrix.tasks[drafts_[i].task];
-        if (!is_added(drafts_[i].architecture)) throw Error("{}: architecture '{}' on task '{}', stage {}: {}", architecture.origin, architecture.label, task.label, stage.spec.name, error);
+        if (!is_added(drafts_[i].architecture))
+          throw Error("{}: architecture '{}' on task '{}', stage {}: {}", architecture.origin, architecture.label, task.label,
+                      stage.spec.name, error);
         plan_.notes.push_back(fmt::format("baseline {} is left out on task {}: {}", architecture.label, task.label, error));
         return false;
       }
@@ -259,7 +270,8 @@ class Planner {
                                           : pretraining_steps(steps.finetune, budgets.share ? std::get<double>(budgets.share->value) : 0.5);
     } else {
       const int64_t total = budget_steps(*budgets.total, units(cell, last));
-      if (cell.stages.size() > 1) steps.pretrain = std::llround(static_cast<double>(total) * (budgets.share ? std::get<double>(budgets.share->value) : 0.5));
+      if (cell.stages.size() > 1)
+        steps.pretrain = std::llround(static_cast<double>(total) * (budgets.share ? std::get<double>(budgets.share->value) : 0.5));
       steps.finetune = total - steps.pretrain;
     }
     check_room(cell, steps);
@@ -270,8 +282,9 @@ class Planner {
     const Budgets& budgets = task_budgets(cell.task);
     const int64_t least = cell.stages.size() > 1 ? std::min(steps.pretrain, steps.finetune) : steps.finetune;
     if (least < plan_.matrix.evaluations)
-      throw Error("{}: a stage of {} steps (task {}) has no room for {} evaluations; raise the budget or lower budget.evaluations", (budgets.total ? budgets.total : budgets.finetune)->origin, least,
-                  plan_.matrix.tasks[cell.task].label, plan_.matrix.evaluations);
+      throw Error("{}: a stage of {} steps (task {}) has no room for {} evaluations; raise the budget or lower budget.evaluations",
+                  (budgets.total ? budgets.total : budgets.finetune)->origin, least, plan_.matrix.tasks[cell.task].label,
+                  plan_.matrix.evaluations);
   }
 
   const Budgets& task_budgets(uint32_t task) {
@@ -287,15 +300,24 @@ class Planner {
 
   void finish(CellDraft& draft, const CellDraft& spt) {
     const Arm& arm = plan_.arms[draft.arm];
-    PlanCell cell{.spec = {}, .task = draft.task, .architecture = draft.architecture, .arm = draft.arm, .trivial = trivial(draft.architecture), .stages = {}, .costs = {}, .residual = {}};
+    PlanCell cell{.spec = {},
+                  .task = draft.task,
+                  .architecture = draft.architecture,
+                  .arm = draft.arm,
+                  .trivial = trivial(draft.architecture),
+                  .stages = {},
+                  .costs = {},
+                  .residual = {}};
     Steps steps;
     if (arm.kind == "matched" && !cell.trivial) {
       const Steps answered = stated_steps(spt);
       const double pretrain = cost(arm.basis, spt.stages.front()), finetune = cost(arm.basis, draft.stages.back());
-      if (!(finetune > 0)) throw Error("{}: {} has no cost in {}, so nothing can be matched to it", plan_.matrix.file, arm.name, basis_name(arm.basis));
+      if (!(finetune > 0))
+        throw Error("{}: {} has no cost in {}, so nothing can be matched to it", plan_.matrix.file, arm.name, basis_name(arm.basis));
       steps.finetune = matched_steps(answered.finetune, answered.pretrain, pretrain, finetune);
       cell.match_cost = static_cast<double>(steps.finetune) * finetune;
-      const double spent = static_cast<double>(answered.pretrain) * pretrain + static_cast<double>(answered.finetune) * cost(arm.basis, spt.stages.back());
+      const double spent =
+          static_cast<double>(answered.pretrain) * pretrain + static_cast<double>(answered.finetune) * cost(arm.basis, spt.stages.back());
       cell.residual = std::abs(spent / cell.match_cost - 1);
     } else {
       steps = stated_steps(draft);
@@ -328,8 +350,8 @@ class Planner {
 
   void check_residual(const PlanCell& cell) const {
     if (plan_.arms[cell.arm].basis == Basis::kFlops && cell.residual && *cell.residual > kLargestFlopsResidual)
-      throw Error("{}: {} costs {:.1f} % other FLOPs than {}: the budgets are too small to match", plan_.matrix.file, plan_.cell_name(cell), 100 * *cell.residual,
-                  plan_.arms[plan_.arms[cell.arm].spt].name);
+      throw Error("{}: {} costs {:.1f} % other FLOPs than {}: the budgets are too small to match", plan_.matrix.file, plan_.cell_name(cell),
+                  100 * *cell.residual, plan_.arms[plan_.arms[cell.arm].spt].name);
   }
 
   // A stage is spelled once for all seeds, and equal texts are one stage.
@@ -358,7 +380,8 @@ class Planner {
   std::vector<std::vector<std::string>> supervised_;
   std::vector<CellDraft> drafts_;
   std::vector<ModelQuery> queries_;
-  using ModelKey = std::tuple<uint32_t, uint32_t, bool, std::string, int64_t, int64_t, std::string, int64_t, std::string, double, double, std::string, std::string, std::string>;
+  using ModelKey = std::tuple<uint32_t, uint32_t, bool, std::string, int64_t, int64_t, std::string, int64_t, std::string, double, double,
+                              std::string, std::string, std::string>;
   std::map<ModelKey, size_t> model_index_;
   std::map<std::tuple<uint32_t, uint32_t, std::string, std::string>, TrainOptions> train_;
   std::map<uint32_t, Budgets> budgets_;
@@ -367,6 +390,8 @@ class Planner {
 
 }  // namespace
 
-Plan plan_matrix(Matrix matrix, WorkerClient& worker, const std::string& data_root) { return Planner(std::move(matrix), worker, data_root).run(); }
+Plan plan_matrix(Matrix matrix, WorkerClient& worker, const std::string& data_root) {
+  return Planner(std::move(matrix), worker, data_root).run();
+}
 
 }  // namespace spt

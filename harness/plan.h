@@ -26,19 +26,19 @@ struct PlanStage {
 
 /// What one stage of a cell costs; the same for every seed.
 struct StageCost {
-  size_t model = 0;             ///< index into Plan::models: equal for stages whose steps take equal time
+  size_t model = 0;  ///< index into Plan::models: equal for stages whose steps take equal time
   double flops = 0, tokens = 0;
   int64_t examples = 0;
 };
 
 /// task x architecture x arm: jobs that differ in the seed alone.
 struct PlanCell {
-  JobSpec spec;                 ///< seed 0
+  JobSpec spec;                                  ///< seed 0
   uint32_t task = 0, architecture = 0, arm = 0;  ///< indices into Plan
   bool trivial = false;
-  std::vector<size_t> stages;   ///< index into Plan::stages of the first seed's; seed i is i further
-  std::vector<StageCost> costs; ///< one a stage
-  double match_cost = 0;        ///< matched arms: planned cost on the arm's basis
+  std::vector<size_t> stages;      ///< index into Plan::stages of the first seed's; seed i is i further
+  std::vector<StageCost> costs;    ///< one a stage
+  double match_cost = 0;           ///< matched arms: planned cost on the arm's basis
   std::optional<double> residual;  ///< matched arms: |C(spt)/C(scratch) - 1| on the basis
 };
 
@@ -50,11 +50,11 @@ struct Plan {
   std::vector<GivenCheckpoint> checkpoints;    ///< of each architecture; without a hash where it has none
   std::vector<ProtocolUse> protocols;
   std::vector<Arm> arms;
-  std::vector<TaskAnswer> tasks;               ///< of matrix.tasks
+  std::vector<TaskAnswer> tasks;  ///< of matrix.tasks
   std::vector<ModelAnswer> models;
   std::vector<PlanCell> cells;
-  std::vector<PlanStage> stages;               ///< parents before children
-  std::vector<std::string> notes;              ///< for people: baselines left out, official facts used
+  std::vector<PlanStage> stages;   ///< parents before children
+  std::vector<std::string> notes;  ///< for people: baselines left out, official facts used
 
   size_t job_count() const { return cells.size() * matrix.seeds.size(); }
   const std::string& arm_name(const PlanCell& cell) const { return arms[cell.arm].name; }

@@ -26,7 +26,9 @@ std::string Plan::cell_name(const PlanCell& cell) const {
   return fmt::format("{}/{}/{}", matrix.tasks[cell.task].label, architectures[cell.architecture].label, arms[cell.arm].name);
 }
 
-std::string Plan::job_name(const PlanCell& cell, size_t seed) const { return fmt::format("{}/seed={}", cell_name(cell), matrix.seeds[seed]); }
+std::string Plan::job_name(const PlanCell& cell, size_t seed) const {
+  return fmt::format("{}/seed={}", cell_name(cell), matrix.seeds[seed]);
+}
 
 JobSpec Plan::job_spec(const PlanCell& cell, size_t seed) const {
   JobSpec spec = cell.spec;
@@ -102,7 +104,8 @@ Origins origins_of(const Plan& plan, const PlanCell& cell) {
   origins.push_back({"data_hash", cell.spec.data_hash, plan.tasks[cell.task].data_source});
   origins.push_back({"init", cell.spec.init, arm.use->init_origin});
   if (architecture.checkpoint)
-    origins.push_back({"checkpoint", cell.spec.checkpoint.sha256, fmt::format("{}: SHA-256 of {}", architecture.checkpoint->origin, to_text(architecture.checkpoint->value))});
+    origins.push_back({"checkpoint", cell.spec.checkpoint.sha256,
+                       fmt::format("{}: SHA-256 of {}", architecture.checkpoint->origin, to_text(architecture.checkpoint->value))});
   for (const StageSpec& stage : cell.spec.stages) {
     for (const StageEntry& entry : arm.use->entry->stages)
       if (entry.name == stage.name) objective_spec(plan.catalog, *arm.use, entry, plan.tasks[cell.task].mask_ratio, &origins);

@@ -64,7 +64,8 @@ Override read_recipe(TomlReader& reader, const std::string& architecture) {
   recipe.origin = reader.place();
   const auto source = reader.get<std::string>("source");
   TomlReader train = reader.table("train");
-  for (const std::string& key : train.keys()) recipe.train[key] = {train.scalar(key), fmt::format("recipe of {}: {}", architecture, source)};
+  for (const std::string& key : train.keys())
+    recipe.train[key] = {train.scalar(key), fmt::format("recipe of {}: {}", architecture, source)};
   for (auto& [name, value] : checked_options(kSchema, recipe.train, "training")) recipe.train[name].value = value;
   reader.finish();
   return recipe;
@@ -119,7 +120,9 @@ ComponentSpec architecture_spec(const Catalog& catalog, const MatrixComponent& c
     }
   }
   if (causal) {
-    if (entry.causal.empty()) throw Error("{}: architecture '{}' cannot be causal, but a protocol of the matrix needs that; leave one of them out", component.origin, entry.name);
+    if (entry.causal.empty())
+      throw Error("{}: architecture '{}' cannot be causal, but a protocol of the matrix needs that; leave one of them out",
+                  component.origin, entry.name);
     for (const auto& [name, value] : entry.causal) {
       given[name] = value;
       from[name] = "the protocol, which needs a causal model";
@@ -145,12 +148,14 @@ ProtocolUse protocol_use(const Catalog& catalog, const MatrixComponent& componen
   use.options = complete(use.entry->options, checked_options(use.entry->options, component.options, use.entry->name), component.origin);
   if (const auto init = use.options.find("init"); init != use.options.end()) use.init = std::get<std::string>(init->second);
   if (const auto given = component.options.find("init"); given != component.options.end()) use.init_origin = given->second.origin;
-  if (const auto inputs = use.options.find("pretrain_inputs"); inputs != use.options.end()) use.inputs = std::get<std::string>(inputs->second);
+  if (const auto inputs = use.options.find("pretrain_inputs"); inputs != use.options.end())
+    use.inputs = std::get<std::string>(inputs->second);
   if (use.inputs == "train" && use.label == component.name) use.label += "+unlabelled";
   return use;
 }
 
-ComponentSpec objective_spec(const Catalog& catalog, const ProtocolUse& protocol, const StageEntry& stage, double mask_ratio, Origins* origins) {
+ComponentSpec objective_spec(const Catalog& catalog, const ProtocolUse& protocol, const StageEntry& stage, double mask_ratio,
+                             Origins* origins) {
   const std::string where = fmt::format("stage {} of protocol {}", stage.name, protocol.entry->name);
   const ObjectiveEntry& entry = find_objective_entry(catalog, stage.objective, where);
   OptionMap given;
@@ -180,23 +185,26 @@ TrainValues::TrainValues(const Matrix& matrix, const Catalog& catalog) : matrix_
   }
 }
 
-Settings TrainValues::settings(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol, const std::string& stage) const {
+Settings TrainValues::settings(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol,
+                               const std::string& stage) const {
   Settings result;
   if (const auto recipes = recipes_.find(architecture.name); recipes != recipes_.end())
     lay_over(result, recipes->second, [&](const Override& recipe) { return recipe.selects("", task.name, "", stage); });
   for (const auto& [name, setting] : matrix_.train) result[name] = setting;
   if (const auto own = matrix_.stages.find(stage); own != matrix_.stages.end())
     for (const auto& [name, setting] : own->second) result[name] = setting;
-  lay_over(result, matrix_.overrides, [&](const Override& override) { return override.selects(architecture.label, task.label, protocol, stage); });
+  lay_over(result, matrix_.overrides,
+           [&](const Override& override) { return override.selects(architecture.label, task.label, protocol, stage); });
   return result;
 }
 
-TrainOptions TrainValues::train(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol, const std::string& stage,
-                                Origins* origins) const {
+TrainOptions TrainValues::train(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol,
+                                const std::string& stage, Origins* origins) const {
   const Settings given = settings(architecture, task, protocol, stage);
   TrainOptions train;
   TrainOptions::visit(train, [&](const char* name, auto& field, const OptionInfo&) {  // each was checked where it was read
-    if (const auto found = given.find(name); found != given.end()) field = std::get<std::remove_reference_t<decltype(field)>>(found->second.value);
+    if (const auto found = given.find(name); found != given.end())
+      field = std::get<std::remove_reference_t<decltype(field)>>(found->second.value);
   });
   if (const auto found = given.find("milestones"); found != given.end()) milestone_shares(train.milestones, found->second.origin);
   if (origins) add_origins(origins, fmt::format("stage.{}.", stage), effective_options(train), places(given));

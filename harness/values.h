@@ -35,13 +35,15 @@ const ArchitectureEntry& find_architecture_entry(const Catalog& catalog, const s
 const TaskEntry& find_task_entry(const Catalog& catalog, const std::string& name, std::string_view where);
 const ObjectiveEntry& find_objective_entry(const Catalog& catalog, const std::string& name, std::string_view where);
 
-/// Options over size preset over defaults; then, for a causal protocol, the architecture's causal options. Errors: Error at the place of the value.
+/// Options over size preset over defaults; then, for a causal protocol, the architecture's causal options. Errors: Error at the place of
+/// the value.
 ComponentSpec architecture_spec(const Catalog& catalog, const MatrixComponent& component, bool causal, Origins* origins = nullptr);
 ComponentSpec task_spec(const Catalog& catalog, const MatrixComponent& component, Origins* origins = nullptr);
 ProtocolUse protocol_use(const Catalog& catalog, const MatrixComponent& component);
 
 /// The objective of one stage of a protocol; a `ratio` of 0 becomes the task's own mask ratio.
-ComponentSpec objective_spec(const Catalog& catalog, const ProtocolUse& protocol, const StageEntry& stage, double mask_ratio, Origins* origins = nullptr);
+ComponentSpec objective_spec(const Catalog& catalog, const ProtocolUse& protocol, const StageEntry& stage, double mask_ratio,
+                             Origins* origins = nullptr);
 
 /// Training values of any stage of a matrix: override > [stage.*] > [train] > recipe > default; among overrides, and among recipes, the
 /// most specific wins.
@@ -50,8 +52,8 @@ class TrainValues {
   /// Errors: Error for a recipe that cannot be read (file "<architecture> recipe").
   TrainValues(const Matrix& matrix, const Catalog& catalog);
   /// Errors: Error naming both places where two equally specific overrides disagree.
-  TrainOptions train(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol, const std::string& stage,
-                     Origins* origins = nullptr) const;
+  TrainOptions train(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol,
+                     const std::string& stage, Origins* origins = nullptr) const;
 
  private:
   std::map<std::string, Setting> settings(const MatrixComponent& architecture, const MatrixComponent& task, const std::string& protocol,

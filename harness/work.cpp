@@ -26,7 +26,8 @@ StageWork own_work(const PlanStage& stage, const std::unordered_map<std::string,
 void check_retry(const std::set<std::string>& retry) {
   static const std::vector<std::string> kClasses = {"blocked", "crashed", "data", "diverged", "hung", "killed", "oom", "timeout"};
   for (const std::string& name : retry)
-    if (std::find(kClasses.begin(), kClasses.end(), name) == kClasses.end()) throw Error("{}", unknown_name("failure class", name, kClasses));
+    if (std::find(kClasses.begin(), kClasses.end(), name) == kClasses.end())
+      throw Error("{}", unknown_name("failure class", name, kClasses));
 }
 
 // A job that stands in two arms is one job.
@@ -39,7 +40,10 @@ void count_jobs(const Plan& plan, Work& work) {
       counted[stage] = true;
       const StageWork last = work.stages[stage];
       ++work.jobs;
-      ++(last == StageWork::kDone ? work.jobs_done : last == StageWork::kRun ? work.jobs_run : last == StageWork::kStays ? work.jobs_failed : work.jobs_blocked);
+      ++(last == StageWork::kDone    ? work.jobs_done
+         : last == StageWork::kRun   ? work.jobs_run
+         : last == StageWork::kStays ? work.jobs_failed
+                                     : work.jobs_blocked);
     }
   }
 }
@@ -57,7 +61,8 @@ Work work_left(const Plan& plan, const std::unordered_map<std::string, StageStat
     const PlanStage& stage = plan.stages[i];
     const bool wanted = !is_parent[i] || needed[i];
     if (!wanted) work.stages[i] = StageWork::kDone;
-    else if (is_parent[i] && work.stages[i] == StageWork::kDone && options.has_checkpoint && !options.has_checkpoint(stage.key)) work.stages[i] = StageWork::kRun;
+    else if (is_parent[i] && work.stages[i] == StageWork::kDone && options.has_checkpoint && !options.has_checkpoint(stage.key))
+      work.stages[i] = StageWork::kRun;
     if (stage.parent < 0) continue;
     is_parent[static_cast<size_t>(stage.parent)] = true;
     if (work.stages[i] == StageWork::kRun) needed[static_cast<size_t>(stage.parent)] = true;

@@ -12,10 +12,10 @@
 namespace spt {
 
 enum class StageWork {
-  kDone,        ///< its result is in the database, or nothing that is left to do needs it
+  kDone,  ///< its result is in the database, or nothing that is left to do needs it
   kRun,
-  kStays,       ///< failed in a way that is not repeated
-  kBlocked,     ///< the stage it starts from stays failed
+  kStays,    ///< failed in a way that is not repeated
+  kBlocked,  ///< the stage it starts from stays failed
 };
 
 struct WorkOptions {

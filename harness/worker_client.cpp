@@ -176,7 +176,8 @@ class ProcessClient final : public WorkerClient {
     const json fresh = parse_json(ask(options_, "describe", canonical(to_json(missing))), where);
     const DescribeAnswer read = describe_answer_from_json(fresh, where);
     if (read.tasks.size() != missing.tasks.size() || read.models.size() != missing.models.size())
-      throw Error("{}: {} tasks and {} models, but {} and {} were asked about", where, read.tasks.size(), read.models.size(), missing.tasks.size(), missing.models.size());
+      throw Error("{}: {} tasks and {} models, but {} and {} were asked about", where, read.tasks.size(), read.models.size(),
+                  missing.tasks.size(), missing.models.size());
     for (size_t i = 0; i < missing_tasks.size(); ++i) {
       answer.tasks[missing_tasks[i]] = read.tasks[i];
       if (read.tasks[i].error.empty()) keep(task_files[missing_tasks[i]], fresh["tasks"][i]);
@@ -220,8 +221,12 @@ class ProcessClient final : public WorkerClient {
       return std::nullopt;
     }
   }
-  bool take_task(const std::string& name, TaskAnswer& target) const { return take(name, "tasks", [&](const DescribeAnswer& a) { target = a.tasks[0]; }); }
-  bool take_model(const std::string& name, ModelAnswer& target) const { return take(name, "models", [&](const DescribeAnswer& a) { target = a.models[0]; }); }
+  bool take_task(const std::string& name, TaskAnswer& target) const {
+    return take(name, "tasks", [&](const DescribeAnswer& a) { target = a.tasks[0]; });
+  }
+  bool take_model(const std::string& name, ModelAnswer& target) const {
+    return take(name, "models", [&](const DescribeAnswer& a) { target = a.models[0]; });
+  }
   template <class Use>
   bool take(const std::string& name, const char* list, Use use) const {
     const std::optional<json> known = cached(name);

@@ -35,7 +35,8 @@ std::filesystem::path default_cache();
 /// Starts the worker for what its cache does not hold. Catalog and describe answers are kept in <cache>/<build id>/, one file an answer;
 /// answers about data are kept by what the data folder holds (names, sizes, times). A file that cannot be read is asked for again; a cache
 /// that cannot be written is done without. Probes and conversions are never kept.
-/// Errors: Error naming the program, with the last lines it wrote to stderr, if it fails, answers no JSON or takes longer than the time-out.
+/// Errors: Error naming the program, with the last lines it wrote to stderr, if it fails, answers no JSON or takes longer than the
+/// time-out.
 std::unique_ptr<WorkerClient> make_worker_client(WorkerOptions options);
 
 /// GNU build id of an ELF file, in hexadecimal. Errors: Error for a file that is none or has none.

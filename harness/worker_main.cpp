@@ -22,9 +22,7 @@ constexpr const char* kUsage =
     "       spt-bench-worker run DIR         trains the stage of DIR/request.json\n"
     "       spt-bench-worker selftest [cpu|cuda]\n";
 
-nlohmann::json read_query() {
-  return spt::parse_json(std::string{std::istreambuf_iterator<char>(std::cin), {}}, "standard input");
-}
+nlohmann::json read_query() { return spt::parse_json(std::string{std::istreambuf_iterator<char>(std::cin), {}}, "standard input"); }
 
 int selftest(const std::string& device) {
   bool all = true;
@@ -43,7 +41,8 @@ int dispatch(const std::vector<std::string>& arguments) {
   if (verb == "describe" && n == 1)
     return std::cout << to_json(worker::describe(describe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
   if (verb == "probe" && n == 1) return std::cout << to_json(worker::probe(probe_query_from_json(read_query(), "query"))).dump() << "\n", 0;
-  if (verb == "convert" && n == 1) return std::cout << to_json(worker::convert(convert_query_from_json(read_query(), "query"))).dump() << "\n", 0;
+  if (verb == "convert" && n == 1)
+    return std::cout << to_json(worker::convert(convert_query_from_json(read_query(), "query"))).dump() << "\n", 0;
   if (verb == "selftest" && n <= 2) return selftest(n == 2 ? arguments[1] : "cpu");
   if (verb != "run" || n != 2) return std::cerr << kUsage, 2;
   worker::install_stop_signals();

@@ -17,8 +17,9 @@ namespace spt::models {
 inline constexpr double kMostLayers = 1000, kLargestWidth = 65536;
 
 /// What a parameter is, which decides its learning rate and decay (protocols/optimizer.h): never its name.
-/// kState*: of a state space. A, B, C, D, dt as in x' = A x + B u, y = C x + D u, step dt; kStateReal and kStateImag are the parts of an A whose
-/// parts have rates of their own, kStateW the product of a B and a C (dlr, dss). kAverage: of a damped moving average; published as the rest.
+/// kState*: of a state space. A, B, C, D, dt as in x' = A x + B u, y = C x + D u, step dt; kStateReal and kStateImag are the parts of an A
+/// whose parts have rates of their own, kStateW the product of a B and a C (dlr, dss). kAverage: of a damped moving average; published as
+/// the rest.
 enum class ParameterRole {
   kMatrix,
   kBias,
@@ -53,7 +54,7 @@ struct ModelInput {
   int64_t documents = 1;       ///< 2: rows 0..B/2-1 are first documents, rows B/2..B-1 their partners
   at::Tensor decoder_tokens;   ///< (B, T) int64, encoder-decoder only
   at::Tensor decoder_lengths;  ///< (B) int64, encoder-decoder only
-  at::Tensor positions;        ///< int64 indices into B*L: a sequence head is applied there only and answers (n, outputs); undefined: everywhere
+  at::Tensor positions;  ///< int64 indices into B*L: a sequence head is applied there only and answers (n, outputs); undefined: everywhere
 };
 
 /// Mask of real positions, (B, L) bool, or undefined where there is no padding to hide.
@@ -81,8 +82,8 @@ struct HeadSpec {
   std::string pool = "mean";    ///< mean | max | last | first | sum (pooled)
   std::string hidden = "none";  ///< none | relu (pooled)
   int64_t outputs = 0;
-  bool use_lengths = true;      ///< cut each row to its length before pooling
-  double share = 1;             ///< expected share of the positions that a sequence head is applied to; for FLOPs alone
+  bool use_lengths = true;  ///< cut each row to its length before pooling
+  double share = 1;         ///< expected share of the positions that a sequence head is applied to; for FLOPs alone
 };
 
 struct ModelSpec {
@@ -111,8 +112,8 @@ struct Architecture {
   std::string summary;  ///< one line
   std::string source;   ///< paper and equation
   std::vector<OptionSchema> options;
-  OptionMap causal;     ///< option values that make it causal; empty: it cannot be
-  bool trivial = false; ///< a baseline that every table shows, not a contender
+  OptionMap causal;                                      ///< option values that make it causal; empty: it cannot be
+  bool trivial = false;                                  ///< a baseline that every table shows, not a contender
   std::vector<std::pair<std::string, OptionMap>> sizes;  ///< presets "100K".. "10M" of the body, within 10 %
   std::function<void(const OptionMap&)> validate;        ///< conditions between options. Errors: Error
   std::function<int64_t(const OptionMap&)> width;        ///< D of the body

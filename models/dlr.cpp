@@ -41,9 +41,7 @@ DlrStateSpace::DlrStateSpace(const DlrOptions& options) : StateSpace(options), o
   register_skip();
 }
 
-at::Tensor DlrStateSpace::kernel(int64_t length) {
-  return dlr_kernel({lambda_sqrt_neg_real_, lambda_imag_, W_}, length);
-}
+at::Tensor DlrStateSpace::kernel(int64_t length) { return dlr_kernel({lambda_sqrt_neg_real_, lambda_imag_, W_}, length); }
 
 void DlrStateSpace::reset_parameters(const Stream& init, const std::string& prefix) {
   const torch::NoGradGuard no_grad;

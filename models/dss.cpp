@@ -18,9 +18,7 @@ DssOptions dss_options(const OptionMap& given) {
   return options;
 }
 
-OptionMap dss_size(int64_t n_layers, int64_t d_model) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}};
-}
+OptionMap dss_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}}; }
 
 }  // namespace
 
@@ -57,20 +55,20 @@ void DssStateSpace::reset_parameters(const Stream& init, const std::string& pref
   } else {
     imaginary.copy_(hippo_legs_frequencies(2 * options_.d_state).narrow(0, options_.d_state, options_.d_state));
   }
-  if (exponential)
-    lambda_log_neg_real_.fill_(std::log(0.5));
-  else
-    lambda_.select(1, 0).fill_(-0.5);
+  if (exponential) lambda_log_neg_real_.fill_(std::log(0.5));
+  else lambda_.select(1, 0).fill_(-0.5);
   draw_uniform(log_dt_, init, prefix + "log_dt", std::log(options_.dt_min), std::log(options_.dt_max));
   draw_normal(W_, init, prefix + "W", 1.0);
   reset_skip(init, prefix);
 }
 
 ParameterRole DssStateSpace::role(const std::string& name) const {
-  static const std::map<std::string, ParameterRole> kRoles = {
-      {"log_dt", ParameterRole::kStateDt},      {"lambda_log_neg_real", ParameterRole::kStateReal},
-      {"lambda_imag", ParameterRole::kStateImag}, {"lambda", ParameterRole::kStateA},
-      {"W", ParameterRole::kStateW},            {"D", ParameterRole::kStateD}};
+  static const std::map<std::string, ParameterRole> kRoles = {{"log_dt", ParameterRole::kStateDt},
+                                                              {"lambda_log_neg_real", ParameterRole::kStateReal},
+                                                              {"lambda_imag", ParameterRole::kStateImag},
+                                                              {"lambda", ParameterRole::kStateA},
+                                                              {"W", ParameterRole::kStateW},
+                                                              {"D", ParameterRole::kStateD}};
   return kRoles.at(name);
 }
 
@@ -78,7 +76,8 @@ Architecture dss() {
   return {
       .name = "dss",
       .version = 1,
-      .summary = "Diagonal state space: as dlr, with a step for each channel and a kernel of exponentials or of their softmax over the length",
+      .summary =
+          "Diagonal state space: as dlr, with a step for each channel and a kernel of exponentials or of their softmax over the length",
       .source = "arXiv:2203.14343 Proposition 1; layer as in arXiv:2310.02980 (published code: src/models/sequence/ss/dss.py)",
       .options = schema_of<DssOptions>(),
       .causal = {{"bidirectional", false}},

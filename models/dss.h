@@ -35,9 +35,9 @@ struct DssOptions : SsmOptions {
 /// The kernel's parameters and the skip D.
 ///
 /// `max_length`: of a row, for softmax_over `longest`; 0: the length at hand.
-/// Random: log_dt uniform in log [dt_min, dt_max], real and imaginary parts of W and D ~ N(0, 1). Re lambda = -1/2; Im lambda, measure `legs`:
-/// the N positive imaginary eigenvalues of the normal part of HiPPO-LegS of order 2 N; `random`: exp(N(0, 1)).
-/// Source of the initial values: arXiv:2203.14343 section 3.
+/// Random: log_dt uniform in log [dt_min, dt_max], real and imaginary parts of W and D ~ N(0, 1). Re lambda = -1/2; Im lambda, measure
+/// `legs`: the N positive imaginary eigenvalues of the normal part of HiPPO-LegS of order 2 N; `random`: exp(N(0, 1)). Source of the
+/// initial values: arXiv:2203.14343 section 3.
 class DssStateSpace : public StateSpace {
  public:
   DssStateSpace(const DssOptions& options, int64_t max_length);

@@ -353,10 +353,8 @@ Renamed to_published(const PublishedNames& names, const Architecture& architectu
     }
     const std::string published = *published_by(*row, name);
     renamed.taken.emplace_back(name, published);
-    if (row->part < 0)
-      renamed.tensors.emplace(published, tensor.clone());
-    else
-      fused[published][row->part] = tensor;
+    if (row->part < 0) renamed.tensors.emplace(published, tensor.clone());
+    else fused[published][row->part] = tensor;
   }
   for (const auto& [published, parts] : fused) {
     SPT_CHECK(parts.size() == 3, "{} has {} parts of 3", published, parts.size());

@@ -1,16 +1,15 @@
+#include "models/layers/linear.h"
+
 #include <torch/torch.h>
 
 #include "models/architecture.h"
-#include "models/layers/linear.h"
 
 namespace spt::models {
 namespace {
 
 /// Features of a row that a linear model reads: how often each token occurs, divided by the length; or the raw values, position by
 /// position, zero-padded to max_length.
-int64_t linear_features(const InputSpec& input) {
-  return input.vocabulary > 0 ? input.vocabulary : input.max_length * input.channels;
-}
+int64_t linear_features(const InputSpec& input) { return input.vocabulary > 0 ? input.vocabulary : input.max_length * input.channels; }
 
 /// y = W features + b; a retrieval head reads the features of both documents.
 ///

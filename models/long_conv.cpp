@@ -23,9 +23,7 @@ struct LongConvOptions : SsmOptions {
   }
 };
 
-LongConvOptions long_conv_options(const OptionMap& given) {
-  return read_options<LongConvOptions>(given, "architecture 'long-conv'");
-}
+LongConvOptions long_conv_options(const OptionMap& given) { return read_options<LongConvOptions>(given, "architecture 'long-conv'"); }
 
 /// Taps a direction of a body for this input: l_max, but no more than there are positions.
 int64_t long_conv_taps(const LongConvOptions& options, const InputSpec& input) {

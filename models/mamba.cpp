@@ -165,9 +165,7 @@ Flops mamba_flops(const OptionMap& given, int64_t length) {
   return {0, static_cast<double>(o.n_layers) * (2.0 * static_cast<double>(length * products) + selective_scan_flops(length, E, o.d_state))};
 }
 
-OptionMap mamba_size(int64_t n_layers, int64_t d_model) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}};
-}
+OptionMap mamba_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}}; }
 
 }  // namespace
 

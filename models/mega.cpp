@@ -30,7 +30,8 @@ struct MegaOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("n_layers", self.n_layers, OptionInfo{.effect = "layers, each moving average, attention and feed-forward", .min = 1, .max = kMostLayers});
+    visit("n_layers", self.n_layers,
+          OptionInfo{.effect = "layers, each moving average, attention and feed-forward", .min = 1, .max = kMostLayers});
     visit("d_model", self.d_model, OptionInfo{.effect = "width D", .min = 1, .max = kLargestWidth});
     visit("d_attention", self.d_attention, OptionInfo{.effect = "width z of queries and keys", .min = 1});
     visit("d_value", self.d_value, OptionInfo{.effect = "width of values", .min = 1});
@@ -39,17 +40,19 @@ struct MegaOptions {
     visit("attention", self.attention, OptionInfo{.effect = "how scores become weights", .choices = {"softmax", "laplace"}});
     visit("bidirectional", self.bidirectional, OptionInfo{.effect = "a second moving average looks ahead; says nothing of the attention"});
     visit("causal_attention", self.causal_attention, OptionInfo{.effect = "attention sees itself and earlier positions of its chunk only"});
-    visit("chunk", self.chunk, OptionInfo{.effect = "length that attention is cut into; 0: it sees the whole row", .min = 0, .unit = "positions"});
-    visit("max_positions", self.max_positions,
-          OptionInfo{.effect = "longest row where chunk is 0: the bias by distance has 2 max_positions - 1 values", .min = 1, .unit = "positions"});
+    visit("chunk", self.chunk,
+          OptionInfo{.effect = "length that attention is cut into; 0: it sees the whole row", .min = 0, .unit = "positions"});
+    visit(
+        "max_positions", self.max_positions,
+        OptionInfo{
+            .effect = "longest row where chunk is 0: the bias by distance has 2 max_positions - 1 values", .min = 1, .unit = "positions"});
     visit("norm", self.norm, OptionInfo{.effect = "kind of norm", .choices = {"layer", "batch", "rms", "scale"}});
-    visit("norm_position", self.norm_position, OptionInfo{.effect = "norm before or after each part; no final norm", .choices = {"pre", "post"}});
+    visit("norm_position", self.norm_position,
+          OptionInfo{.effect = "norm before or after each part; no final norm", .choices = {"pre", "post"}});
   }
 };
 
-MegaOptions mega_options(const OptionMap& given) {
-  return read_options<MegaOptions>(given, "architecture 'mega'");
-}
+MegaOptions mega_options(const OptionMap& given) { return read_options<MegaOptions>(given, "architecture 'mega'"); }
 
 /// A Linear of which MEGA draws the weight from N(0, 0.02^2) and starts the bias at 0.
 class MegaLinear : public Linear {
@@ -120,9 +123,8 @@ class MegaLayer : public Layer {
     const int64_t D = options_.d_model, z = options_.d_attention, v = options_.d_value;
     const auto gates = gates_->forward(torch::silu(ema_->forward(visible))).split_with_sizes({D, z + v, D}, -1);
     const auto shared = torch::silu(gates[1]).split_with_sizes({z, v}, -1);
-    const at::Tensor attended =
-        chunk_attention(query_key_->forward(shared[0], 0), query_key_->forward(shared[0], 1), torch::silu(value_->forward(n)),
-                        position_bias_->weight, real, options_.chunk_attention());
+    const at::Tensor attended = chunk_attention(query_key_->forward(shared[0], 0), query_key_->forward(shared[0], 1),
+                                                torch::silu(value_->forward(n)), position_bias_->weight, real, options_.chunk_attention());
     const at::Tensor h = drop(torch::silu(gates[2] + hidden_->forward(attended * shared[1])), residual_.dropout, is_training());
     return torch::lerp(x, h.to(x.scalar_type()), torch::sigmoid(gates[0]).to(x.scalar_type()));
   }
@@ -180,8 +182,10 @@ OptionMap mega_size(int64_t n_layers, int64_t d_model, int64_t d_attention) {
 std::shared_ptr<Body> build_mega(const OptionMap& given, const InputSpec& input, double dropout) {
   const MegaOptions o = mega_options(given);
   if (o.chunk == 0 && input.max_length > o.max_positions)
-    throw Error("architecture 'mega': rows of up to {} positions, but max_positions = {} and chunk = 0 (the whole row); raise max_positions or set chunk",
-                input.max_length, o.max_positions);
+    throw Error(
+        "architecture 'mega': rows of up to {} positions, but max_positions = {} and chunk = 0 (the whole row); raise max_positions or set "
+        "chunk",
+        input.max_length, o.max_positions);
   return std::make_shared<MegaBody>(o, dropout);
 }
 

@@ -12,10 +12,8 @@ class SequenceModel : public Model {
  public:
   SequenceModel(const Architecture& architecture, const ModelSpec& spec) : mask_padding_(spec.mask_padding) {
     const int64_t width = architecture.width(spec.options);
-    if (spec.input.vocabulary > 0)
-      embedding_ = register_module("encoder", std::make_shared<Embedding>(spec.input.vocabulary, width));
-    else
-      linear_ = register_module("encoder", std::make_shared<Linear>(spec.input.channels, width));
+    if (spec.input.vocabulary > 0) embedding_ = register_module("encoder", std::make_shared<Embedding>(spec.input.vocabulary, width));
+    else linear_ = register_module("encoder", std::make_shared<Linear>(spec.input.channels, width));
     body_ = register_module("body", architecture.build_body(spec.options, spec.input, spec.dropout));
     head_ = register_module("head", make_head(spec.head, width));
   }
@@ -27,10 +25,8 @@ class SequenceModel : public Model {
   }
   void reset_parameters(const Stream& init) override {
     const torch::NoGradGuard no_grad;
-    if (embedding_)
-      embedding_->reset_parameters(init, "encoder.");
-    else
-      linear_->reset_parameters(init, "encoder.");
+    if (embedding_) embedding_->reset_parameters(init, "encoder.");
+    else linear_->reset_parameters(init, "encoder.");
     body_->reset_parameters(init, "body.");
     head_->reset_parameters(init, "head.");
   }
@@ -54,9 +50,7 @@ at::Tensor real_positions(const at::Tensor& lengths, int64_t length) {
   return torch::arange(length, lengths.options()).unsqueeze(0) < lengths.unsqueeze(1);
 }
 
-at::Tensor Model::decode(const ModelInput&, int64_t) {
-  SPT_CHECK(false, "this model does not decode");
-}
+at::Tensor Model::decode(const ModelInput&, int64_t) { SPT_CHECK(false, "this model does not decode"); }
 
 std::shared_ptr<Model> build_model(const Architecture& architecture, const ModelSpec& spec) {
   SPT_CHECK((spec.input.vocabulary > 0) != (spec.input.channels > 0), "input of {} tokens and {} channels", spec.input.vocabulary,

@@ -93,7 +93,8 @@ class PythiaLayer : public SequenceLayer {
 
 Flops pythia_flops(const OptionMap& given, int64_t length) {
   const PythiaOptions o = pythia_options(given);
-  return {0, static_cast<double>(o.n_layers) * (attention_flops(pythia_attention(o), length) + feed_forward_flops(o.d_model, o.d_ff, length))};
+  return {0,
+          static_cast<double>(o.n_layers) * (attention_flops(pythia_attention(o), length) + feed_forward_flops(o.d_model, o.d_ff, length))};
 }
 
 std::vector<std::pair<std::string, OptionMap>> pythia_sizes() {

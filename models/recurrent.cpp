@@ -105,9 +105,7 @@ Architecture recurrent_architecture(const std::string& name) {
   };
 }
 
-OptionMap recurrent_size(int64_t n_layers, int64_t d_model) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}};
-}
+OptionMap recurrent_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}}; }
 
 }  // namespace
 

@@ -22,9 +22,7 @@ Flops s4_flops(const OptionMap& given, int64_t length) {
   return ssm_body_flops(o, length, s4_kernel_flops(o.directions(), o.d_model, o.d_state, o.l_max > 0 ? o.l_max : length));
 }
 
-OptionMap s4_size(int64_t n_layers, int64_t d_model) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}};
-}
+OptionMap s4_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}}; }
 
 std::shared_ptr<Body> s4_body(const OptionMap& given, const InputSpec& input, double dropout) {
   S4Options o = s4_options(given);
@@ -100,10 +98,10 @@ void S4StateSpace::reset_parameters(const Stream& init, const std::string& prefi
 }
 
 ParameterRole S4StateSpace::role(const std::string& name) const {
-  static const std::map<std::string, ParameterRole> kRoles = {
-      {"log_dt", ParameterRole::kStateDt}, {"inv_w_real", ParameterRole::kStateA}, {"w_imag", ParameterRole::kStateA},
-      {"P", ParameterRole::kStateA},       {"B", ParameterRole::kStateB},          {"C", ParameterRole::kStateC},
-      {"D", ParameterRole::kStateD}};
+  static const std::map<std::string, ParameterRole> kRoles = {{"log_dt", ParameterRole::kStateDt}, {"inv_w_real", ParameterRole::kStateA},
+                                                              {"w_imag", ParameterRole::kStateA},  {"P", ParameterRole::kStateA},
+                                                              {"B", ParameterRole::kStateB},       {"C", ParameterRole::kStateC},
+                                                              {"D", ParameterRole::kStateD}};
   return kRoles.at(name);
 }
 
@@ -125,11 +123,8 @@ Architecture s4() {
       .source = "arXiv:2111.00396; layer as in arXiv:2310.02980 (published code: src/models/sequence/ss/s4.py)",
       .options = schema_of<S4Options>(),
       .causal = {{"bidirectional", false}},
-      .sizes = {{"100K", s4_size(4, 56)},
-                {"300K", s4_size(6, 96)},
-                {"1M", s4_size(6, 216)},
-                {"3M", s4_size(6, 432)},
-                {"10M", s4_size(7, 768)}},
+      .sizes =
+          {{"100K", s4_size(4, 56)}, {"300K", s4_size(6, 96)}, {"1M", s4_size(6, 216)}, {"3M", s4_size(6, 432)}, {"10M", s4_size(7, 768)}},
       .validate = [](const OptionMap& options) { s4_options(options); },
       .width = [](const OptionMap& options) { return s4_options(options).d_model; },
       .build_body = s4_body,

@@ -22,9 +22,7 @@ Flops s4d_flops(const OptionMap& given, int64_t length) {
   return ssm_body_flops(o, length, s4d_kernel_flops(o.directions(), o.d_model, o.d_state, o.taps(length)));
 }
 
-OptionMap s4d_size(int64_t n_layers, int64_t d_model) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}};
-}
+OptionMap s4d_size(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{64}}}; }
 
 }  // namespace
 
@@ -32,12 +30,9 @@ at::Tensor s4d_initial_state(const std::string& measure, int64_t d_state) {
   const at::Tensor n = torch::arange(d_state / 2, torch::kFloat64);
   const double N = static_cast<double>(d_state);
   at::Tensor frequency;
-  if (measure == "diag-lin")
-    frequency = std::numbers::pi * n;
-  else if (measure == "diag-inv")
-    frequency = N / std::numbers::pi * (N / (2 * n + 1) - 1);
-  else if (measure == "diag-legs")
-    frequency = hippo_legs_frequencies(d_state).narrow(0, 0, d_state / 2);
+  if (measure == "diag-lin") frequency = std::numbers::pi * n;
+  else if (measure == "diag-inv") frequency = N / std::numbers::pi * (N / (2 * n + 1) - 1);
+  else if (measure == "diag-legs") frequency = hippo_legs_frequencies(d_state).narrow(0, 0, d_state / 2);
   SPT_CHECK(frequency.defined(), "no measure is named '{}'", measure);
   return torch::complex(torch::full_like(frequency, -0.5), frequency);
 }

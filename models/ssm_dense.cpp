@@ -35,9 +35,7 @@ SsmDenseStateSpace::SsmDenseStateSpace(const SsmDenseOptions& options) : StateSp
   register_skip();
 }
 
-at::Tensor SsmDenseStateSpace::kernel(int64_t length) {
-  return dense_kernel({log_dt_, A_, B_, C_}, length);
-}
+at::Tensor SsmDenseStateSpace::kernel(int64_t length) { return dense_kernel({log_dt_, A_, B_, C_}, length); }
 
 void SsmDenseStateSpace::reset_parameters(const Stream& init, const std::string& prefix) {
   const torch::NoGradGuard no_grad;
@@ -68,7 +66,9 @@ Architecture ssm_dense() {
   return {
       .name = "ssm-dense",
       .version = 1,
-      .summary = "State space model with a full state matrix, HiPPO or random: what structure and HiPPO are compared with; bidirectional or causal",
+      .summary =
+          "State space model with a full state matrix, HiPPO or random: what structure and HiPPO are compared with; bidirectional or "
+          "causal",
       .source = "arXiv:2111.00396 eq. (1)-(5), section 2; layer as in arXiv:2310.02980",
       .options = schema_of<SsmDenseOptions>(),
       .causal = {{"bidirectional", false}},

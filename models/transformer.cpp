@@ -121,7 +121,8 @@ class TransformerBody : public Body {
 
 Flops transformer_flops(const OptionMap& options, int64_t length) {
   const TransformerOptions o = transformer_options(options);
-  return {0, static_cast<double>(o.n_layers) * (attention_flops(transformer_attention(o), length) + feed_forward_flops(o.d_model, o.d_ff, length))};
+  return {0, static_cast<double>(o.n_layers) *
+                 (attention_flops(transformer_attention(o), length) + feed_forward_flops(o.d_model, o.d_ff, length))};
 }
 
 }  // namespace

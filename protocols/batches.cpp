@@ -21,10 +21,8 @@ class SequenceMetrics : public Metrics {
     if (batch.count == 0) return;
     positions_ += batch.count;
     loss_ += sequence_loss_sum(output.to(torch::kFloat64), batch.target).item<double>();
-    if (classes_)
-      correct_ += correct_count(output, batch.target);
-    else
-      errors_.add(output, batch.target);
+    if (classes_) correct_ += correct_count(output, batch.target);
+    else errors_.add(output, batch.target);
   }
 
   std::vector<MetricValue> values() const override {
@@ -91,8 +89,6 @@ at::Tensor sequence_loss_sum(const at::Tensor& output, const at::Tensor& target)
   return target.scalar_type() == torch::kInt64 ? cross_entropy_sum(output, target) : absolute_error_sum(output, target);
 }
 
-std::unique_ptr<Metrics> sequence_metrics(bool classes) {
-  return std::make_unique<SequenceMetrics>(classes);
-}
+std::unique_ptr<Metrics> sequence_metrics(bool classes) { return std::make_unique<SequenceMetrics>(classes); }
 
 }  // namespace spt::protocols

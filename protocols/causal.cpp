@@ -42,8 +42,6 @@ class CausalObjective : public Objective {
 
 }  // namespace
 
-std::unique_ptr<Objective> causal_objective(const tasks::TaskFacts& facts) {
-  return std::make_unique<CausalObjective>(facts);
-}
+std::unique_ptr<Objective> causal_objective(const tasks::TaskFacts& facts) { return std::make_unique<CausalObjective>(facts); }
 
 }  // namespace spt::protocols

@@ -42,8 +42,7 @@ bool is_redrawn(const std::string& init, models::ParameterRole role) {
 
 void apply_init(models::Model& model, const std::string& init, const Stream& draws) {
   for (const auto& item : model.named_parameters())
-    if (item.value().requires_grad() && is_redrawn(init, model.role(item.key())))
-      redraw(item.value(), draws, item.key());
+    if (item.value().requires_grad() && is_redrawn(init, model.role(item.key()))) redraw(item.value(), draws, item.key());
 }
 
 std::vector<InitGroup> init_groups(const models::Model& model, const std::string& init) {
@@ -52,7 +51,8 @@ std::vector<InitGroup> init_groups(const models::Model& model, const std::string
     const models::ParameterRole role = model.role(item.key());
     const std::string name = role_name(role);
     const bool redrawn = item.value().requires_grad() && is_redrawn(init, role);
-    auto found = std::find_if(all.begin(), all.end(), [&](const InitSums& s) { return s.group.role == name && s.group.redrawn == redrawn; });
+    auto found =
+        std::find_if(all.begin(), all.end(), [&](const InitSums& s) { return s.group.role == name && s.group.redrawn == redrawn; });
     if (found == all.end()) found = all.insert(all.end(), {.group = {.role = name, .redrawn = redrawn}});
     const at::Tensor values = item.value().detach().to(torch::kCPU, torch::kFloat64);
     ++found->group.tensors;

@@ -28,9 +28,7 @@ at::Tensor squared_error_sum(const at::Tensor& prediction, const at::Tensor& tar
   return (prediction - target).square().sum() / static_cast<double>(prediction.size(-1));
 }
 
-int64_t correct_count(const at::Tensor& logits, const at::Tensor& target) {
-  return logits.argmax(-1).eq(target).sum().item<int64_t>();
-}
+int64_t correct_count(const at::Tensor& logits, const at::Tensor& target) { return logits.argmax(-1).eq(target).sum().item<int64_t>(); }
 
 void RegressionSums::add(const at::Tensor& prediction, const at::Tensor& target) {
   const int64_t n = target.numel();
@@ -49,14 +47,8 @@ void RegressionSums::add(const at::Tensor& prediction, const at::Tensor& target)
   count_ += n;
 }
 
-double RegressionSums::mse() const {
-  return per_number(squared_, count_);
-}
-double RegressionSums::mae() const {
-  return per_number(absolute_, count_);
-}
-double RegressionSums::r2() const {
-  return 1.0 - mse() / std::max(per_number(spread_, count_), 1e-5);
-}
+double RegressionSums::mse() const { return per_number(squared_, count_); }
+double RegressionSums::mae() const { return per_number(absolute_, count_); }
+double RegressionSums::r2() const { return 1.0 - mse() / std::max(per_number(spread_, count_), 1e-5); }
 
 }  // namespace spt::protocols

@@ -22,10 +22,8 @@ class MaskedObjective : public Objective {
     Prepared prepared = prepared_from(batch);
     const RowSizes sizes = row_sizes(prepared.input);
     const at::Tensor hidden = draw_mask(batch.lengths, batch.example_ids, epochs, mask, ratio_, sizes.rows, sizes.length);
-    if (batch.tokens.defined())
-      prepared.input.tokens = hide_tokens(batch.tokens, hidden);
-    else
-      prepared.input.values = hide_values(batch.values, hidden);
+    if (batch.tokens.defined()) prepared.input.tokens = hide_tokens(batch.tokens, hidden);
+    else prepared.input.values = hide_values(batch.values, hidden);
     prepared.input.documents = 1;  // pairs are independent sequences here
     prepared.input.positions = hidden.flatten().nonzero().squeeze(-1);
     prepared.target = sequence_target(batch, prepared.input.positions, levels_);

@@ -22,9 +22,7 @@ at::Tensor draw_mask(const at::Tensor& lengths, const at::Tensor& example_ids, s
   return hidden;
 }
 
-at::Tensor hide_tokens(const at::Tensor& tokens, const at::Tensor& mask) {
-  return tokens.masked_fill(mask, kMaskToken);
-}
+at::Tensor hide_tokens(const at::Tensor& tokens, const at::Tensor& mask) { return tokens.masked_fill(mask, kMaskToken); }
 
 at::Tensor hide_values(const at::Tensor& values, const at::Tensor& mask) {
   const at::Tensor indicator = mask.unsqueeze(-1);

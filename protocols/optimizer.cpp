@@ -59,9 +59,8 @@ TensorRule tensor_rule(const OptimizerRules& rules, ParameterRole role) {
 }
 
 std::string role_name(ParameterRole role) {
-  static constexpr const char* kNames[] = {"matrix",  "bias",    "norm",    "embedding", "position",
-                                           "state_a", "state_b", "state_c", "state_d",   "state_dt",
-                                           "state_real", "state_imag", "state_w", "average"};
+  static constexpr const char* kNames[] = {"matrix",  "bias",    "norm",     "embedding",  "position",   "state_a", "state_b",
+                                           "state_c", "state_d", "state_dt", "state_real", "state_imag", "state_w", "average"};
   return kNames[static_cast<int>(role)];
 }
 
@@ -84,10 +83,8 @@ Optimizer::Optimizer(std::vector<TrainedTensor> tensors, const std::vector<std::
     for (std::vector<at::Tensor>& slot : slots_) slot.push_back(torch::zeros_like(p, torch::MemoryFormat::Preserve).detach());
     step_.push_back(torch::zeros({}, torch::dtype(torch::kFloat32).device(p.device())));
     const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const auto& group) { return group.first == tensors_[i].rule; });
-    if (same == groups_.end())
-      groups_.push_back({tensors_[i].rule, {i}});
-    else
-      same->second.push_back(i);
+    if (same == groups_.end()) groups_.push_back({tensors_[i].rule, {i}});
+    else same->second.push_back(i);
   }
 }
 
@@ -155,8 +152,7 @@ void Optimizer::set_steps(int64_t steps) {
 }
 
 AdamW::AdamW(std::vector<TrainedTensor> tensors, Options options)
-    : Optimizer(std::move(tensors), {"exp_avg", "exp_avg_sq"}), options_(options) {
-}
+    : Optimizer(std::move(tensors), {"exp_avg", "exp_avg_sq"}), options_(options) {}
 
 void AdamW::update(Group& g, double lr) {
   at::_fused_adamw_(g.parameters, g.gradients, g.slots[0], g.slots[1], {}, g.steps, lr, options_.beta1, options_.beta2, g.rule.weight_decay,
@@ -164,8 +160,7 @@ void AdamW::update(Group& g, double lr) {
 }
 
 Adam::Adam(std::vector<TrainedTensor> tensors, Options options)
-    : Optimizer(std::move(tensors), {"exp_avg", "exp_avg_sq"}), options_(options) {
-}
+    : Optimizer(std::move(tensors), {"exp_avg", "exp_avg_sq"}), options_(options) {}
 
 void Adam::update(Group& g, double lr) {
   at::_fused_adam_(g.parameters, g.gradients, g.slots[0], g.slots[1], {}, g.steps, lr, options_.beta1, options_.beta2, g.rule.weight_decay,
@@ -174,8 +169,7 @@ void Adam::update(Group& g, double lr) {
 
 Sgd::Sgd(std::vector<TrainedTensor> tensors, Options options)
     : Optimizer(std::move(tensors), options.momentum > 0 ? std::vector<std::string>{"momentum_buffer"} : std::vector<std::string>{}),
-      options_(options) {
-}
+      options_(options) {}
 
 void Sgd::update(Group& g, double lr) {
   const std::vector<at::Tensor> buffers = g.slots.empty() ? std::vector<at::Tensor>{} : g.slots[0];

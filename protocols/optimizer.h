@@ -26,10 +26,11 @@ struct OptimizerRules {
   std::string name = "fair";
   double lr = 1e-3;
   double weight_decay = 0.05;
-  double state_lr = 1e-3;                                  ///< fair
+  double state_lr = 1e-3;                                       ///< fair
   std::optional<double> lr_dt = {}, lr_a = {}, lr_b = {};       ///< paper; absent: lr
   std::optional<double> lr_real = {}, lr_imag = {}, lr_w = {};  ///< paper, of A by parts and of W; absent: lr
-  /// paper: a published slip, by which lr_real counts from the second layer on and layer 0 has `lr` (README-ssm.md, optimizer_dlr_published).
+  /// paper: a published slip, by which lr_real counts from the second layer on and layer 0 has `lr` (README-ssm.md,
+  /// optimizer_dlr_published).
   bool first_layer_slip = false;
 };
 

@@ -9,14 +9,10 @@
 namespace spt::protocols::published {
 namespace {
 
-at::Tensor real_mask(const at::Tensor& lengths, int64_t length) {
-  return torch::arange(length).unsqueeze(0) < lengths.unsqueeze(1);
-}
+at::Tensor real_mask(const at::Tensor& lengths, int64_t length) { return torch::arange(length).unsqueeze(0) < lengths.unsqueeze(1); }
 
 /// x shifted by one position to the left, `last` in the place that becomes free.
-at::Tensor next_of(const at::Tensor& x, double last) {
-  return torch::cat({x.slice(1, 1), torch::full_like(x.slice(1, 0, 1), last)}, 1);
-}
+at::Tensor next_of(const at::Tensor& x, double last) { return torch::cat({x.slice(1, 1), torch::full_like(x.slice(1, 0, 1), last)}, 1); }
 
 struct Counted {
   at::Tensor prediction, target;  ///< (n, 1)
@@ -35,9 +31,7 @@ Counted counted_classes(const at::Tensor& logits, const at::Tensor& target, int6
   return {logits.reshape({-1, logits.size(-1)}).index_select(0, at), y.index_select(0, at)};
 }
 
-at::Tensor levels_of(const at::Tensor& image) {
-  return grey_levels(image_values(image)).squeeze(-1);
-}
+at::Tensor levels_of(const at::Tensor& image) { return grey_levels(image_values(image)).squeeze(-1); }
 
 }  // namespace
 
@@ -58,13 +52,9 @@ Pair masked_values(const at::Tensor& x, const at::Tensor& mask, double ignore) {
   return {hide_values(x, hidden), x.size(-1) == 1 ? target.squeeze(-1) : target};
 }
 
-Pair causal_values(const at::Tensor& x, double ignore, bool count_last) {
-  return {x, next_of(x, count_last ? 0.0 : ignore)};
-}
+Pair causal_values(const at::Tensor& x, double ignore, bool count_last) { return {x, next_of(x, count_last ? 0.0 : ignore)}; }
 
-at::Tensor image_values(const at::Tensor& image) {
-  return ((image.to(torch::kFloat32) / 255.0 - 0.5) / 0.5).reshape({1, -1, 1});
-}
+at::Tensor image_values(const at::Tensor& image) { return ((image.to(torch::kFloat32) / 255.0 - 0.5) / 0.5).reshape({1, -1, 1}); }
 
 Pair masked_levels(const at::Tensor& image, const at::Tensor& mask, int64_t ignore) {
   const at::Tensor hidden = mask.to(torch::kBool);

@@ -14,29 +14,20 @@ using Evaluations = std::span<const double>;
 
 constexpr double kPlateauThreshold = 1e-4, kSmallestPlateauChange = 1e-8;
 
-double share_of(int64_t part, int64_t whole) {
-  return static_cast<double>(part) / static_cast<double>(whole);
-}
+double share_of(int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
 
-double rising(const Schedule& schedule, int64_t step) {
-  return step < schedule.warmup ? share_of(step + 1, schedule.warmup) : 1.0;
-}
+double rising(const Schedule& schedule, int64_t step) { return step < schedule.warmup ? share_of(step + 1, schedule.warmup) : 1.0; }
 
-int64_t falling_steps(const Schedule& schedule) {
-  return std::max<int64_t>(1, schedule.steps - schedule.warmup);
-}
+int64_t falling_steps(const Schedule& schedule) { return std::max<int64_t>(1, schedule.steps - schedule.warmup); }
 
 double half_cosine(const Schedule& schedule, int64_t step) {
-  return 0.5 * (1.0 + std::cos(std::numbers::pi * static_cast<double>(step - schedule.warmup) / static_cast<double>(falling_steps(schedule))));
+  return 0.5 *
+         (1.0 + std::cos(std::numbers::pi * static_cast<double>(step - schedule.warmup) / static_cast<double>(falling_steps(schedule))));
 }
 
-double falling(const Schedule& schedule, int64_t step) {
-  return std::max(0.0, share_of(schedule.steps - step, falling_steps(schedule)));
-}
+double falling(const Schedule& schedule, int64_t step) { return std::max(0.0, share_of(schedule.steps - step, falling_steps(schedule))); }
 
-double constant(const Schedule& schedule, int64_t step, Evaluations) {
-  return rising(schedule, step);
-}
+double constant(const Schedule& schedule, int64_t step, Evaluations) { return rising(schedule, step); }
 
 double cosine(const Schedule& schedule, int64_t step, Evaluations) {
   return step < schedule.warmup ? rising(schedule, step) : half_cosine(schedule, std::min(step, schedule.steps));
@@ -64,9 +55,7 @@ double plateau(const Schedule& schedule, int64_t step, Evaluations evaluations) 
   return schedule.lr == 0 ? rising(schedule, step) : rising(schedule, step) * (plateau_rate(schedule, evaluations) / schedule.lr);
 }
 
-double published_rising(const Schedule& schedule, int64_t step) {
-  return share_of(step, std::max<int64_t>(1, schedule.warmup));
-}
+double published_rising(const Schedule& schedule, int64_t step) { return share_of(step, std::max<int64_t>(1, schedule.warmup)); }
 
 double constant_warmup(const Schedule& schedule, int64_t step, Evaluations) {
   return step < schedule.warmup ? published_rising(schedule, step) : 1.0;
@@ -105,9 +94,7 @@ int64_t warmup_steps(double share, int64_t steps) {
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(share * static_cast<double>(steps) - 5e-7)));
 }
 
-int64_t share_steps(double share, int64_t steps) {
-  return std::llround(share * static_cast<double>(steps));
-}
+int64_t share_steps(double share, int64_t steps) { return std::llround(share * static_cast<double>(steps)); }
 
 double schedule_factor(const Schedule& schedule, int64_t step, std::span<const double> evaluations) {
   SPT_CHECK(step >= 0 && schedule.steps >= 1 && schedule.warmup >= 0, "step {} of {}, warm-up {}", step, schedule.steps, schedule.warmup);

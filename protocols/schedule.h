@@ -26,8 +26,8 @@ int64_t share_steps(double share, int64_t steps);
 ///   cosine_warmup    s/W for s < W, then max(0, (1 + cos(pi p))/2), p = (s - W)/(n - W)
 ///   linear_warmup    s/W for s < W, then max(0, (n - s)/(n - W))
 ///
-/// The last three are published ones, whose first update has learning rate 0 (arXiv:2310.02980 and its code; README-ssm.md). Past the end (s >= n)
-/// ours stay at 0, linear_warmup too, and cosine_warmup rises again, as published.
+/// The last three are published ones, whose first update has learning rate 0 (arXiv:2310.02980 and its code; README-ssm.md). Past the end
+/// (s >= n) ours stay at 0, linear_warmup too, and cosine_warmup rises again, as published.
 struct Schedule {
   std::string name = "cosine";
   int64_t steps = 1;

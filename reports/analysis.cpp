@@ -44,9 +44,7 @@ struct TaskRows {
   }
 };
 
-int rank_of_kind(const std::string& kind) {
-  return kind == "scratch" ? 0 : kind == "spt" ? 1 : 2;
-}
+int rank_of_kind(const std::string& kind) { return kind == "scratch" ? 0 : kind == "spt" ? 1 : 2; }
 
 void add_row_to_task(TaskRows& task, const ResultRow& row) {
   if (std::find(task.architectures.begin(), task.architectures.end(), row.architecture) == task.architectures.end()) {
@@ -89,7 +87,8 @@ struct Term {
   double weight = 1;
 };
 
-/// The pretraining run that a row comes from, "" if none. Between architectures, all rows from given weights are of one run, whatever their seeds.
+/// The pretraining run that a row comes from, "" if none. Between architectures, all rows from given weights are of one run, whatever their
+/// seeds.
 std::string pretraining_run(const ResultRow& row, bool across_architectures) {
   return across_architectures && row.architecture.ends_with(results::kExternalLabel) ? "given weights" : row.pretrain_key;
 }
@@ -103,7 +102,8 @@ std::vector<std::vector<uint64_t>> units_of(const TaskRows& task, const std::set
     while (root[i] != i) i = root[i];
     return i;
   };
-  const bool across = std::any_of(terms.begin(), terms.end(), [&](const Term& term) { return term.architecture != terms.front().architecture; });
+  const bool across =
+      std::any_of(terms.begin(), terms.end(), [&](const Term& term) { return term.architecture != terms.front().architecture; });
   for (const Term& term : terms) {
     std::unordered_map<std::string, size_t> first;
     for (size_t i = 0; i < list.size(); ++i) {
@@ -203,9 +203,7 @@ void fill_costs(CellAnalysis& cell) {
   cell.peak_memory = mean_over_done(cell, [](const ResultRow& row) { return static_cast<double>(row.peak_memory); });
 }
 
-bool has_failed(const ResultRow* row) {
-  return row && results::failure_from_name(row->status).has_value();
-}
+bool has_failed(const ResultRow* row) { return row && results::failure_from_name(row->status).has_value(); }
 
 CellAnalysis analyse_cell(const TaskAnalysis& task, const TaskRows& rows, const std::string& architecture, const ArmRows& arm) {
   CellAnalysis cell;

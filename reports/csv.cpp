@@ -39,8 +39,6 @@ std::string render_csv(const Table& table) {
   return out;
 }
 
-std::string csv_number(double value) {
-  return std::isnan(value) ? "" : fmt::format("{}", value);
-}
+std::string csv_number(double value) { return std::isnan(value) ? "" : fmt::format("{}", value); }
 
 }  // namespace spt::reports

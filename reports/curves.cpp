@@ -134,7 +134,7 @@ std::vector<CurvePoint> points_over_seeds(std::vector<SeedPoint> points, size_t 
   return curve;
 }
 
-CurvePanel panel_of(const StageData& stage, const char* title, std::vector<SeedPoint> LineData::*split) {
+CurvePanel panel_of(const StageData& stage, const char* title, std::vector<SeedPoint> LineData::* split) {
   CurvePanel panel{title, {}};
   for (const LineData& line : stage.lines) {
     if (!(line.*split).empty()) panel.lines.push_back({line.label, line.colour, line.dash, points_over_seeds(line.*split, line.seeds)});

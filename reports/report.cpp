@@ -118,10 +118,10 @@ void add_notices(Page& page, const ReportInput& input, const std::vector<TaskAna
     }
   }
   if (!external.empty())
-    page.notices.push_back(
-        fmt::format("GIVEN WEIGHTS: {}. Conditional on one pretraining run: seeds differ in what came after it, and no interval covers another "
-                    "run of it.",
-                    list_text({external.begin(), external.end()})));
+    page.notices.push_back(fmt::format(
+        "GIVEN WEIGHTS: {}. Conditional on one pretraining run: seeds differ in what came after it, and no interval covers another "
+        "run of it.",
+        list_text({external.begin(), external.end()})));
   if (!partial.empty())
     page.notices.push_back(
         fmt::format("PARTIAL DATA: {}. Not the official data set; do not compare with published numbers.", list_text(partial)));
@@ -198,9 +198,7 @@ Report build_report(const ReportInput& input, const ReportOptions& options) {
   return report;
 }
 
-std::string terminal_text(const Report& report) {
-  return render_terminal(report.page);
-}
+std::string terminal_text(const Report& report) { return render_terminal(report.page); }
 
 std::vector<std::string> write_report(const Report& report, const std::filesystem::path& folder) {
   std::error_code problem;

@@ -110,9 +110,7 @@ std::string title_of(const TaskAnalysis& task, const std::string& what) {
   return task.task + (task.partial_data ? " (PARTIAL DATA)" : "") + ": " + what;
 }
 
-std::string metric_text(const TaskAnalysis& task) {
-  return task.metric + (task.unit.empty() ? "" : " (" + task.unit + ")");
-}
+std::string metric_text(const TaskAnalysis& task) { return task.metric + (task.unit.empty() ? "" : " (" + task.unit + ")"); }
 
 }  // namespace
 
@@ -155,8 +153,8 @@ Table score_table(const TaskAnalysis& task, const std::vector<std::string>& comm
   }
   if (task.test_size > 0) {  // needs no run: what train's labels alone predict
     trivial = true;
-    table.add_row({task.metric == "accuracy" ? "majority (baseline)" : "mean (baseline)", "no training",
-                   number_text(task.majority, format), "-", "-", "0", "0", "0.0", ""});
+    table.add_row({task.metric == "accuracy" ? "majority (baseline)" : "mean (baseline)", "no training", number_text(task.majority, format),
+                   "-", "-", "0", "0", "0.0", ""});
   }
   table.footnotes.push_back(
       "n: distinct seeds that are done (each with its own pretraining run); FLOPs and device seconds of training, all stages, mean over "

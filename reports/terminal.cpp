@@ -81,9 +81,7 @@ std::string table_without_notes(const Table& table) {
   return out;
 }
 
-std::string terminal_note(const std::string& note) {
-  return "  * " + wrap_terminal_text(note, 4) + '\n';
-}
+std::string terminal_note(const std::string& note) { return "  * " + wrap_terminal_text(note, 4) + '\n'; }
 
 }  // namespace
 

@@ -25,7 +25,7 @@ std::string file_uri(const std::filesystem::path& file, std::string_view paramet
 }
 
 bool on_network(const std::filesystem::path& file) {
-  struct statfs info {};
+  struct statfs info{};
   return ::statfs(file.c_str(), &info) == 0 && is_network_file_system(static_cast<int64_t>(info.f_type));
 }
 
@@ -34,7 +34,8 @@ bool is_locked(const SQLite::Exception& e) { return e.getErrorCode() == SQLITE_B
 }  // namespace
 
 Database::Database(const std::filesystem::path& file, bool read_only, int busy_timeout_ms) : file_(file) {
-  if (read_only && !std::filesystem::exists(file)) throw Error("there is no database '{}'; spt-bench run makes one, --db names another", file.string());
+  if (read_only && !std::filesystem::exists(file))
+    throw Error("there is no database '{}'; spt-bench run makes one, --db names another", file.string());
   if (std::filesystem::is_directory(file)) throw Error("'{}' is a folder, not a database", file.string());
   translated([&] { open(read_only, busy_timeout_ms); });
   translated([&] {
@@ -42,8 +43,10 @@ Database::Database(const std::filesystem::path& file, bool read_only, int busy_t
     const int64_t newest = static_cast<int64_t>(migrations().size());
     if (!read_only && version() < newest) migrate();
     if (version() > newest)
-      throw Error("database '{}' has schema version {}; this program knows up to {}: use a newer spt-bench", file_.string(), version(), newest);
-    if (version() < newest) throw Error("database '{}' has the old schema version {}; spt-bench run brings it to {}", file_.string(), version(), newest);
+      throw Error("database '{}' has schema version {}; this program knows up to {}: use a newer spt-bench", file_.string(), version(),
+                  newest);
+    if (version() < newest)
+      throw Error("database '{}' has the old schema version {}; spt-bench run brings it to {}", file_.string(), version(), newest);
     database_->exec("PRAGMA cache_size = -65536");  // 64 MB at most: keys are hashes, so their index is touched everywhere
     if (read_only) return;
     set_journal_mode(busy_timeout_ms);
@@ -67,7 +70,8 @@ bool Database::open_immutable() {
   const std::filesystem::path wal = file_.string() + "-wal";
   std::error_code none;
   if (::access(file_.c_str(), R_OK) != 0 || (std::filesystem::exists(wal, none) && std::filesystem::file_size(wal, none) > 0)) return false;
-  database_ = std::make_unique<SQLite::Database>(file_uri(file_, "immutable=1"), SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX | SQLite::OPEN_URI);
+  database_ =
+      std::make_unique<SQLite::Database>(file_uri(file_, "immutable=1"), SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX | SQLite::OPEN_URI);
   return true;
 }
 
@@ -79,7 +83,8 @@ int64_t Database::pragma(const char* sql) {
 int64_t Database::version() { return pragma("PRAGMA user_version"); }
 
 void Database::check_owner() {
-  const SQLite::Transaction snapshot(*database_, SQLite::TransactionBehavior::DEFERRED);  // another program may be filling the file just now
+  const SQLite::Transaction snapshot(*database_,
+                                     SQLite::TransactionBehavior::DEFERRED);  // another program may be filling the file just now
   const int64_t id = pragma("PRAGMA application_id");
   const bool empty = id == 0 && version() == 0 && pragma("SELECT count(*) FROM sqlite_schema") == 0;
   if (id != kApplicationId && !empty) throw Error("'{}' is an SQLite database of another program: it is left as it is", file_.string());
@@ -99,7 +104,9 @@ void Database::migrate() {
 void Database::set_journal_mode(int busy_timeout_ms) {
   if (file_ == kInMemory) return;
   const bool network = on_network(file_);
-  if (network) note_ = fmt::format("database '{}' is on a network file system: a rollback journal takes the place of WAL, and readers may wait", file_.string());
+  if (network)
+    note_ = fmt::format("database '{}' is on a network file system: a rollback journal takes the place of WAL, and readers may wait",
+                        file_.string());
   const std::string wanted = network ? "delete" : "wal";
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_timeout_ms);
   for (;;) {  // SQLite does not wait by itself when the mode changes
@@ -134,7 +141,8 @@ std::string Database::explanation(const SQLite::Exception& e) const {
     case SQLITE_NOTADB:
       return fmt::format("'{}' is not an SQLite database", name);
     case SQLITE_CORRUPT:
-      return fmt::format("database '{}' is damaged ({}); `sqlite3 {} .recover` saves what can be read, and journals can be ingested again", name, e.what(), name);
+      return fmt::format("database '{}' is damaged ({}); `sqlite3 {} .recover` saves what can be read, and journals can be ingested again",
+                         name, e.what(), name);
     case SQLITE_FULL:
       return fmt::format("database '{}' cannot grow: the disk is full", name);
     case SQLITE_IOERR:

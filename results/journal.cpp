@@ -17,7 +17,8 @@ namespace {
 using Json = nlohmann::json;
 
 // Names of the alternatives of Event, in its order.
-constexpr std::array<const char*, 9> kEventNames = {"start", "progress", "evaluation", "checkpoint", "init", "transfer", "scores", "done", "failed"};
+constexpr std::array<const char*, 9> kEventNames = {"start",    "progress", "evaluation", "checkpoint", "init",
+                                                    "transfer", "scores",   "done",       "failed"};
 static_assert(kEventNames.size() == std::variant_size_v<Event>);
 
 template <class Self, class T>
@@ -369,14 +370,16 @@ JournalTail read_journal(const std::filesystem::path& file, uint64_t offset) {
   tail.offset = offset;
   const uint64_t size = std::filesystem::file_size(file);
   if (size < offset) {
-    tail.problems.push_back(fmt::format("'{}' has {} bytes, but {} were read before: read again from its start", file.string(), size, offset));
+    tail.problems.push_back(
+        fmt::format("'{}' has {} bytes, but {} were read before: read again from its start", file.string(), size, offset));
     tail.offset = 0;
   }
   const std::string text = read_from(file, tail.offset);
   const uint64_t first = tail.offset;
   for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
     try {
-      tail.lines.push_back(parse_line(std::string_view(text).substr(begin, end - begin), fmt::format("'{}' at byte {}", file.string(), first + begin)));
+      tail.lines.push_back(
+          parse_line(std::string_view(text).substr(begin, end - begin), fmt::format("'{}' at byte {}", file.string(), first + begin)));
     } catch (const Error& e) {
       tail.problems.emplace_back(e.what());
     }

@@ -12,10 +12,11 @@ namespace spt::results {
 
 /// One line without its newline; floats round-trip, NaN and infinities as strings "nan", "inf", "-inf".
 std::string format_line(const JournalLine& line);
-std::string format_fields(const Event& event);  ///< the fields of one event as they stand in its line
+std::string format_fields(const Event& event);                          ///< the fields of one event as they stand in its line
 JournalLine parse_line(std::string_view text, std::string_view where);  ///< strict. Errors: Error that names where
 
-/// The writing end, held by a worker: numbers the lines of its attempt, one write(2) each. Cuts off the line that a killed writer left torn.
+/// The writing end, held by a worker: numbers the lines of its attempt, one write(2) each. Cuts off the line that a killed writer left
+/// torn.
 class JournalWriter {
  public:
   JournalWriter(const std::filesystem::path& file, std::string stage_key, int64_t attempt);

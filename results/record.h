@@ -20,10 +20,10 @@ inline constexpr std::string_view kExternalLabel = "+external";
 
 /// What can change a last bit, stored with each attempt and never in a key.
 struct Stamp {
-  std::string build_id;        ///< ELF build id of the worker
-  std::string libtorch;        ///< 2.14.1
+  std::string build_id;  ///< ELF build id of the worker
+  std::string libtorch;  ///< 2.14.1
   std::string compiler;
-  std::string device_kind;     ///< cpu | cuda
+  std::string device_kind;  ///< cpu | cuda
   std::string device_model;
   std::string cpu_capability;  ///< AVX2, AVX512, ...
   int64_t threads = 1;
@@ -43,22 +43,22 @@ struct StartEvent {
   Stamp stamp;
   std::string host;
   int64_t pid = 0;
-  int64_t resumed_from = 0;                     ///< step; 0: from the beginning
-  std::string resume_note;                      ///< why a checkpoint was or was not used
+  int64_t resumed_from = 0;  ///< step; 0: from the beginning
+  std::string resume_note;   ///< why a checkpoint was or was not used
   int64_t parameters = 0, parameters_body = 0;
   std::string data_hash;
   bool partial_data = false;
   int64_t train_size = 0, validation_size = 0, test_size = 0;
-  double chance = 0;                            ///< majority rate of the test split; 0 where there are no classes
-  double majority = 0;                          ///< test score of always predicting train's majority class (or mean)
-  std::vector<std::string> notes;               ///< split hygiene
+  double chance = 0;               ///< majority rate of the test split; 0 where there are no classes
+  double majority = 0;             ///< test score of always predicting train's majority class (or mean)
+  std::vector<std::string> notes;  ///< split hygiene
   double startup_s = 0, open_s = 0;
 };
 struct ProgressEvent {  ///< a heartbeat; about once a second
   double loss = 0, lr = 0;
-  double step_s = 0;    ///< median seconds of the last steps
-  int64_t steps = 0;    ///< of the whole stage
-  std::string metric;   ///< selection metric, last evaluated; "" before the first
+  double step_s = 0;   ///< median seconds of the last steps
+  int64_t steps = 0;   ///< of the whole stage
+  std::string metric;  ///< selection metric, last evaluated; "" before the first
   double metric_value = 0;
 };
 struct EvaluationEvent {  ///< one of the E evaluations
@@ -74,18 +74,18 @@ struct TransferEvent {  ///< load audit of a stage that starts from another
 struct InitGroup {  ///< parameters of one role
   std::string role;
   int64_t tensors = 0, values = 0;
-  bool redrawn = false;    ///< by the protocol's init; else as the architecture draws them
+  bool redrawn = false;  ///< by the protocol's init; else as the architecture draws them
   double mean = 0, std = 0;
 };
-struct InitEvent {  ///< how a fresh model began, before a checkpoint of another stage was copied into it
-  std::string init;        ///< default | normal | normal-state
+struct InitEvent {   ///< how a fresh model began, before a checkpoint of another stage was copied into it
+  std::string init;  ///< default | normal | normal-state
   std::vector<InitGroup> groups;
 };
 struct ScoresEvent {  ///< per example, dataset order; travels compressed
   std::string split;
   std::string metric;
   std::vector<float> scores;
-  std::vector<int32_t> predicted;  ///< empty where there are no classes
+  std::vector<int32_t> predicted;      ///< empty where there are no classes
   std::vector<int32_t> clusters = {};  ///< which of dependent examples belong together (a recording); empty where each stands for itself
 };
 struct DoneEvent {
@@ -94,9 +94,9 @@ struct DoneEvent {
   std::vector<Metric> last;      ///< validation metrics of the last step
   std::vector<Metric> selected;  ///< validation metrics of the selected step, and test metrics of a supervised stage
   int64_t steps = 0, examples = 0, tokens = 0;
-  double flops = 0;              ///< training, analytic, over the executed (padded) batches
+  double flops = 0;  ///< training, analytic, over the executed (padded) batches
   double train_s = 0, evaluate_s = 0, save_s = 0, reload_s = 0, test_s = 0, data_wait_s = 0, wall_s = 0;
-  int64_t peak_memory = 0;       ///< bytes: resident on CPU, allocated on CUDA
+  int64_t peak_memory = 0;  ///< bytes: resident on CPU, allocated on CUDA
   bool reload_equal = false;
 };
 struct FailedEvent {
@@ -104,7 +104,8 @@ struct FailedEvent {
   std::string message;
   std::string tensor;  ///< first bad tensor of a diverged run
 };
-using Event = std::variant<StartEvent, ProgressEvent, EvaluationEvent, CheckpointEvent, InitEvent, TransferEvent, ScoresEvent, DoneEvent, FailedEvent>;
+using Event = std::variant<StartEvent, ProgressEvent, EvaluationEvent, CheckpointEvent, InitEvent, TransferEvent, ScoresEvent, DoneEvent,
+                           FailedEvent>;
 
 /// One line of journal.jsonl.
 struct JournalLine {
@@ -126,22 +127,22 @@ struct ResultRow {
   std::string pairs_with;                    ///< matched arm: the spt arm it answers
   std::string pretrain_key;                  ///< "" without pretraining
   uint64_t seed = 0;
-  bool trivial = false;                      ///< baseline architecture
-  std::string status;                        ///< done | missing | running | a failure name
+  bool trivial = false;  ///< baseline architecture
+  std::string status;    ///< done | missing | running | a failure name
   std::string failure_message;
   std::string metric, unit;
   bool higher_is_better = true;
-  std::optional<double> test, validation;    ///< primary metric at the selected step
+  std::optional<double> test, validation;  ///< primary metric at the selected step
   std::optional<double> last_validation;
   double chance = 0, majority = 0;
   int64_t train_size = 0, validation_size = 0, test_size = 0;
   bool partial_data = false, not_converged = false;
   int64_t parameters = 0, parameters_body = 0;
-  double flops = 0;                          ///< of all stages of the job
+  double flops = 0;  ///< of all stages of the job
   int64_t steps = 0, examples = 0, tokens = 0;
   double device_s = 0;
   int64_t peak_memory = 0;
-  std::optional<double> match_residual;      ///< matched arms: |C(spt)/C(scratch) - 1| on the basis
+  std::optional<double> match_residual;  ///< matched arms: |C(spt)/C(scratch) - 1| on the basis
   std::string device_kind, device_model, libtorch, cpu_capability, build_id;
   int64_t threads = 0;
 };

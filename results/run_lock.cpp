@@ -57,7 +57,8 @@ RunLock::RunLock(const std::filesystem::path& database) {
     throw Error("database '{}' is in use by a run: {}; wait for it, stop it, or name another with --db", database.string(), holder);
   }
   const std::string text = lock_holder();
-  const bool written = ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  const bool written =
+      ::ftruncate(descriptor_, 0) == 0 && ::pwrite(descriptor_, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   if (!written) {
     const int reason = errno;
     ::close(descriptor_);

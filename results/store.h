@@ -12,10 +12,10 @@ namespace spt::results {
 
 struct PlannedStage {
   std::string key;
-  std::string name;        ///< pretrain | finetune
-  std::string parent;      ///< key of the stage it starts from; ""
-  std::string spec;        ///< canonical JSON of the job spec it was first planned in
-  int64_t index = 0;       ///< position in its chain
+  std::string name;    ///< pretrain | finetune
+  std::string parent;  ///< key of the stage it starts from; ""
+  std::string spec;    ///< canonical JSON of the job spec it was first planned in
+  int64_t index = 0;   ///< position in its chain
 };
 
 /// A job under the labels of a matrix.
@@ -53,8 +53,8 @@ struct StatusCounts {
 };
 
 /// The database. One writer (the supervisor): WAL, BEGIN IMMEDIATE; readers open read-only. All SQL of the project is in store*.cpp,
-/// database.cpp and schema.cpp. Errors: Error naming the file for a database that is not ours, newer than this program, locked, or on a full disk.
-/// One thread at a time.
+/// database.cpp and schema.cpp. Errors: Error naming the file for a database that is not ours, newer than this program, locked, or on a
+/// full disk. One thread at a time.
 class Store {
  public:
   enum class Mode { kReadOnly, kReadWrite };  ///< kReadWrite creates and migrates
@@ -76,27 +76,29 @@ class Store {
 
   // --- running
   int64_t begin_attempt(const std::string& stage_key);  ///< number of the new attempt; status running
-  /// Upserts by (stage, split, metric, step): the later attempt wins. Idempotent. Answers warnings: values that differ under an equal stamp.
+  /// Upserts by (stage, split, metric, step): the later attempt wins. Idempotent. Answers warnings: values that differ under an equal
+  /// stamp.
   std::vector<std::string> ingest(const std::vector<JournalLine>& lines);
   /// Ends an attempt that its journal did not end, or overrides how it did (a killed worker). Idempotent. A done attempt stays done.
-  void fail_attempt(const std::string& stage_key, int64_t attempt, Failure failure, const std::string& message, const std::string& log_tail);
+  void fail_attempt(const std::string& stage_key, int64_t attempt, Failure failure, const std::string& message,
+                    const std::string& log_tail);
   void block(const std::string& stage_key, const std::string& message);  ///< its pretraining failed
   uint64_t ingested_offset(const std::string& stage_key) const;          ///< bytes of its journal that are in the database
   void set_ingested_offset(const std::string& stage_key, uint64_t offset);
 
   // --- reading
-  std::vector<MatrixRow> matrices() const;                                ///< by first run
-  std::vector<ResultRow> results(const std::string& matrix_id) const;     ///< purpose `reported` alone
+  std::vector<MatrixRow> matrices() const;                             ///< by first run
+  std::vector<ResultRow> results(const std::string& matrix_id) const;  ///< purpose `reported` alone
   /// Validation and train metrics of evaluations: of the `wanted` kinds alone, where it names any.
   Curves curves(const std::string& matrix_id, const std::vector<CurveKind>& wanted = {}) const;
-  StatusCounts status(const std::string& matrix_id) const;                ///< "" = all jobs
+  StatusCounts status(const std::string& matrix_id) const;  ///< "" = all jobs
   std::vector<float> scores(const std::string& stage_key, const std::string& split) const;
   std::vector<int32_t> predicted(const std::string& stage_key, const std::string& split) const;
   /// Which cluster of dependent examples each score belongs to; empty where each stands for itself.
   std::vector<int32_t> clusters(const std::string& stage_key, const std::string& split) const;
-  std::string integrity_problem() const;                                  ///< "" or what `PRAGMA quick_check` says
+  std::string integrity_problem() const;  ///< "" or what `PRAGMA quick_check` says
   static int schema_version();
-  const std::string& note() const;                                        ///< "" or what the user should know: no WAL on a network file system
+  const std::string& note() const;  ///< "" or what the user should know: no WAL on a network file system
 
  private:
   struct Impl;

@@ -58,27 +58,31 @@ void Ingest::line(const JournalLine& line) {
   if (attempt == 0) attempt = require_attempt(database_, place.stage, line.attempt);
   place.attempt = attempt;
   touched_.insert(place.stage);
-  database_.query("UPDATE attempt SET step = max(step, ?2), begun_at = coalesce(begun_at, ?3) WHERE id = ?1 AND (step < ?2 OR begun_at IS NULL)")
+  database_
+      .query("UPDATE attempt SET step = max(step, ?2), begun_at = coalesce(begun_at, ?3) WHERE id = ?1 AND (step < ?2 OR begun_at IS NULL)")
       .run(attempt, line.step, line.time);
   std::visit([&](const auto& e) { event(place, e); }, line.event);
 }
 
 std::vector<std::string> Ingest::finish() {
   for (const int64_t stage : touched_) refresh_stage(database_, stage);
-  for (const std::string& key : unknown_) warnings_.push_back(fmt::format("journal lines of stage '{}' are left out: no plan has recorded it", key));
+  for (const std::string& key : unknown_)
+    warnings_.push_back(fmt::format("journal lines of stage '{}' are left out: no plan has recorded it", key));
   return std::move(warnings_);
 }
 
 void Ingest::event(const Place& place, const StartEvent& e) {
   const Stamp& s = e.stamp;
   database_
-      .query(R"sql(UPDATE attempt SET build_id = ?, libtorch = ?, compiler = ?, device_kind = ?, device_model = ?, cpu_capability = ?, threads = ?,
+      .query(
+          R"sql(UPDATE attempt SET build_id = ?, libtorch = ?, compiler = ?, device_kind = ?, device_model = ?, cpu_capability = ?, threads = ?,
           deterministic = ?, begun_at = ?, host = ?, pid = ?, resumed_from = ?, resume_note = ?, parameters = ?, parameters_body = ?, data_hash = ?,
           partial_data = ?, train_size = ?, validation_size = ?, test_size = ?, chance = ?, majority = ?, notes = ?, startup_s = ?, open_s = ?
           WHERE id = ?)sql")
-      .run(s.build_id, s.libtorch, s.compiler, s.device_kind, s.device_model, s.cpu_capability, s.threads, int64_t{s.deterministic}, place.line->time, e.host,
-           e.pid, e.resumed_from, e.resume_note, e.parameters, e.parameters_body, e.data_hash, int64_t{e.partial_data}, e.train_size, e.validation_size,
-           e.test_size, e.chance, e.majority, canonical(nlohmann::json(e.notes)), e.startup_s, e.open_s, place.attempt);
+      .run(s.build_id, s.libtorch, s.compiler, s.device_kind, s.device_model, s.cpu_capability, s.threads, int64_t{s.deterministic},
+           place.line->time, e.host, e.pid, e.resumed_from, e.resume_note, e.parameters, e.parameters_body, e.data_hash,
+           int64_t{e.partial_data}, e.train_size, e.validation_size, e.test_size, e.chance, e.majority, canonical(nlohmann::json(e.notes)),
+           e.startup_s, e.open_s, place.attempt);
 }
 
 void Ingest::event(const Place& place, const ProgressEvent& e) {
@@ -127,17 +131,19 @@ void Ingest::event(const Place& place, const DoneEvent& e) {
   metrics(place, e.selected_step, e.selected);
   // A whole result counts, whatever else is said of how its process ended.
   database_
-      .query(R"sql(UPDATE attempt SET status = 'done', ended_by = 'journal', message = '', tensor = '', log_tail = '', ended_at = ?, selected_step = ?,
+      .query(
+          R"sql(UPDATE attempt SET status = 'done', ended_by = 'journal', message = '', tensor = '', log_tail = '', ended_at = ?, selected_step = ?,
           not_converged = ?, steps = ?, examples = ?, tokens = ?, flops = ?, train_s = ?, evaluate_s = ?, save_s = ?, reload_s = ?, test_s = ?,
           data_wait_s = ?, wall_s = ?, peak_memory = ?, reload_equal = ? WHERE id = ?)sql")
-      .run(place.line->time, e.selected_step, int64_t{e.not_converged}, e.steps, e.examples, e.tokens, e.flops, e.train_s, e.evaluate_s, e.save_s, e.reload_s,
-           e.test_s, e.data_wait_s, e.wall_s, e.peak_memory, int64_t{e.reload_equal}, place.attempt);
+      .run(place.line->time, e.selected_step, int64_t{e.not_converged}, e.steps, e.examples, e.tokens, e.flops, e.train_s, e.evaluate_s,
+           e.save_s, e.reload_s, e.test_s, e.data_wait_s, e.wall_s, e.peak_memory, int64_t{e.reload_equal}, place.attempt);
 }
 
 void Ingest::event(const Place& place, const FailedEvent& e) {
   database_
-      .query("UPDATE attempt SET status = ?2, ended_by = 'journal', message = ?3, tensor = ?4, ended_at = ?5 "
-             "WHERE id = ?1 AND status <> 'done' AND coalesce(ended_by, '') <> 'supervisor'")
+      .query(
+          "UPDATE attempt SET status = ?2, ended_by = 'journal', message = ?3, tensor = ?4, ended_at = ?5 "
+          "WHERE id = ?1 AND status <> 'done' AND coalesce(ended_by, '') <> 'supervisor'")
       .run(place.attempt, std::string(failure_name(e.failure)), e.message, e.tensor, place.line->time);
 }
 
@@ -145,20 +151,23 @@ void Ingest::metrics(const Place& place, int64_t step, const std::vector<Metric>
   for (const Metric& each : metrics) metric(place, step, each);
 }
 
-bool same_value(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || a == b || (std::isnan(a) && std::isnan(b)); }
+bool same_value(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || a == b || (std::isnan(a) && std::isnan(b));
+}
 
 void Ingest::metric(const Place& place, int64_t step, const Metric& metric) {
   const int64_t series = this->series(metric);
   const int64_t attempt = place.line->attempt, sequence = place.line->sequence;
-  Query insert = database_.query("INSERT OR IGNORE INTO metric (stage, series, step, value, n, attempt, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Query insert =
+      database_.query("INSERT OR IGNORE INTO metric (stage, series, step, value, n, attempt, sequence) VALUES (?, ?, ?, ?, ?, ?, ?)");
   if (insert.run(place.stage, series, step, metric.value, metric.n, attempt, sequence) == 1) return;
   Query stored = database_.query("SELECT value, attempt, sequence FROM metric WHERE stage = ? AND series = ? AND step = ?");
   SPT_CHECK(stored.bind(place.stage, series, step).step(), "a metric is neither new nor stored");
   const double value = stored.real(0);
   const std::pair<int64_t, int64_t> stored_at{stored.integer(1), stored.integer(2)};
   if (!same_value(value, metric.value) && equal_stamps(place.stage, stored_at.first, attempt))
-    warnings_.push_back(fmt::format("stage {} step {}: {} {} is {} in attempt {} and {} in attempt {} under an equal stamp", place.line->stage_key, step,
-                                    metric.split, metric.name, value, stored_at.first, metric.value, attempt));
+    warnings_.push_back(fmt::format("stage {} step {}: {} {} is {} in attempt {} and {} in attempt {} under an equal stamp",
+                                    place.line->stage_key, step, metric.split, metric.name, value, stored_at.first, metric.value, attempt));
   if (stored_at >= std::pair{attempt, sequence}) return;
   database_.query("UPDATE metric SET value = ?4, n = ?5, attempt = ?6, sequence = ?7 WHERE stage = ?1 AND series = ?2 AND step = ?3")
       .run(place.stage, series, step, metric.value, metric.n, attempt, sequence);
@@ -192,7 +201,8 @@ int64_t require_attempt(Database& database, int64_t stage, int64_t number) {
 
 void refresh_stage(Database& database, int64_t stage) {
   database
-      .query(R"sql(UPDATE stage SET (attempts, oom_attempts) = (SELECT count(*), count(*) FILTER (WHERE status = 'oom') FROM attempt WHERE stage = ?1),
+      .query(
+          R"sql(UPDATE stage SET (attempts, oom_attempts) = (SELECT count(*), count(*) FILTER (WHERE status = 'oom') FROM attempt WHERE stage = ?1),
           latest = (SELECT id FROM attempt WHERE stage = ?1 ORDER BY number DESC LIMIT 1),
           result = (SELECT id FROM attempt WHERE stage = ?1 AND status = 'done' ORDER BY number DESC LIMIT 1) WHERE id = ?1)sql")
       .run(stage);
@@ -227,13 +237,16 @@ int64_t Store::begin_attempt(const std::string& stage_key) {
   });
 }
 
-void Store::fail_attempt(const std::string& stage_key, int64_t attempt, Failure failure, const std::string& message, const std::string& log_tail) {
+void Store::fail_attempt(const std::string& stage_key, int64_t attempt, Failure failure, const std::string& message,
+                         const std::string& log_tail) {
   impl_->database.write([&] {
     Database& database = impl_->database;
     const int64_t stage = require_stage(database, stage_key);
     database
-        .query("UPDATE attempt SET status = ?2, ended_by = 'supervisor', message = ?3, log_tail = ?4, ended_at = coalesce(ended_at, (julianday('now') - 2440587.5) * 86400) "
-               "WHERE id = ?1 AND status <> 'done'")
+        .query(
+            "UPDATE attempt SET status = ?2, ended_by = 'supervisor', message = ?3, log_tail = ?4, ended_at = coalesce(ended_at, "
+            "(julianday('now') - 2440587.5) * 86400) "
+            "WHERE id = ?1 AND status <> 'done'")
         .run(require_attempt(database, stage, attempt), std::string(failure_name(failure)), message, log_tail);
     refresh_stage(database, stage);
   });
@@ -249,7 +262,8 @@ void Store::block(const std::string& stage_key, const std::string& message) {
 
 void Store::set_ingested_offset(const std::string& stage_key, uint64_t offset) {
   impl_->database.write([&] {
-    impl_->database.query("UPDATE stage SET journal_offset = ? WHERE id = ?").run(static_cast<int64_t>(offset), require_stage(impl_->database, stage_key));
+    impl_->database.query("UPDATE stage SET journal_offset = ? WHERE id = ?")
+        .run(static_cast<int64_t>(offset), require_stage(impl_->database, stage_key));
   });
 }
 

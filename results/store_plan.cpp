@@ -14,7 +14,8 @@ std::string utc_now() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   std::tm parts{};
   gmtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
 }
 
 // The analysis is fixed by the first run: as long as no stage of the matrix has been tried, a plan may still change it.
@@ -30,18 +31,21 @@ int64_t record_matrix(Database& database, const MatrixRow& row) {
   Query known = database.query("SELECT id, analysis_hash FROM matrix WHERE key = ?");
   if (!known.bind(row.id).step()) {
     database
-        .query("INSERT INTO matrix (key, name, profile, reference, mode, toml, seeds, analysis_hash, analysis_changed, margin, first_run_at) "
-               "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-        .run(row.id, row.name, row.profile, row.reference, row.mode, row.toml, seeds, row.analysis_hash, int64_t{row.analysis_changed}, row.margin,
-             row.first_run_at.empty() ? utc_now() : row.first_run_at);
+        .query(
+            "INSERT INTO matrix (key, name, profile, reference, mode, toml, seeds, analysis_hash, analysis_changed, margin, first_run_at) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+        .run(row.id, row.name, row.profile, row.reference, row.mode, row.toml, seeds, row.analysis_hash, int64_t{row.analysis_changed},
+             row.margin, row.first_run_at.empty() ? utc_now() : row.first_run_at);
     return database.last_id();
   }
   const int64_t id = known.integer(0);
   const std::string first_hash = known.text(1);
   const bool seen = results_were_seen(database, id);
   database
-      .query("UPDATE matrix SET name = ?, profile = ?, reference = ?, mode = ?, toml = ?, seeds = ?, analysis_hash = ?, analysis_changed = ?, margin = ? "
-             "WHERE id = ?")
+      .query(
+          "UPDATE matrix SET name = ?, profile = ?, reference = ?, mode = ?, toml = ?, seeds = ?, analysis_hash = ?, analysis_changed = ?, "
+          "margin = ? "
+          "WHERE id = ?")
       .run(row.name, row.profile, row.reference, row.mode, row.toml, seeds, seen ? first_hash : row.analysis_hash,
            int64_t{seen && first_hash != row.analysis_hash}, row.margin, id);
   return id;
@@ -63,7 +67,9 @@ void record_stages(Database& database, const std::vector<PlannedStage>& stages) 
 int64_t record_job(Database& database, const PlannedJob& job) {
   SPT_CHECK(!job.stages.empty() && job.stages.back() == job.key, "job {} has the stages {}", job.key, fmt::join(job.stages, " "));
   const int64_t id = require_stage(database, job.key);
-  if (database.query("INSERT OR IGNORE INTO job (stage, seed, flops) VALUES (?, ?, ?)").run(id, std::bit_cast<int64_t>(job.seed), job.flops) == 0) return id;
+  if (database.query("INSERT OR IGNORE INTO job (stage, seed, flops) VALUES (?, ?, ?)")
+          .run(id, std::bit_cast<int64_t>(job.seed), job.flops) == 0)
+    return id;
   Query chain = database.query("INSERT INTO job_stage (job, position, stage) VALUES (?, ?, ?)");
   for (size_t i = 0; i < job.stages.size(); ++i) chain.run(id, static_cast<int64_t>(i), require_stage(database, job.stages[i]));
   return id;
@@ -75,8 +81,8 @@ void record_labels(Database& database, int64_t matrix, const std::vector<Planned
   int64_t position = 0;
   for (const PlannedJob& job : jobs) {
     const int64_t id = record_job(database, job);
-    insert.run(matrix, position++, id, job.name, job.task, job.architecture, job.protocol, job.arm, job.arm_kind, job.pairs_with, job.purpose,
-               int64_t{job.trivial}, job.match_cost, job.metric, job.unit, int64_t{job.higher_is_better});
+    insert.run(matrix, position++, id, job.name, job.task, job.architecture, job.protocol, job.arm, job.arm_kind, job.pairs_with,
+               job.purpose, int64_t{job.trivial}, job.match_cost, job.metric, job.unit, int64_t{job.higher_is_better});
   }
 }
 

@@ -72,7 +72,8 @@ std::vector<AttemptTimes> Store::attempt_times() const {
         SELECT stage.key, build_id, libtorch, compiler, device_kind, device_model, cpu_capability, threads, deterministic, steps, train_s, evaluate_s, wall_s
         FROM attempt JOIN stage ON stage.id = attempt.stage WHERE attempt.status = 'done' AND build_id IS NOT NULL ORDER BY attempt.id)sql");
     query.bind();
-    while (query.step()) times.push_back({query.text(0), read_stamp(query, 1), query.integer(9), query.real(10), query.real(11), query.real(12)});
+    while (query.step())
+      times.push_back({query.text(0), read_stamp(query, 1), query.integer(9), query.real(10), query.real(11), query.real(12)});
     return times;
   });
 }
@@ -88,7 +89,8 @@ std::vector<MatrixRow> Store::matrices() const {
   return impl_->database.read([&] {
     std::vector<MatrixRow> rows;
     Query query = impl_->database.query(
-        "SELECT key, name, profile, reference, mode, toml, seeds, analysis_hash, analysis_changed, margin, first_run_at FROM matrix ORDER BY first_run_at, id");
+        "SELECT key, name, profile, reference, mode, toml, seeds, analysis_hash, analysis_changed, margin, first_run_at FROM matrix ORDER "
+        "BY first_run_at, id");
     query.bind();
     while (query.step()) rows.push_back(read_matrix(query));
     return rows;
@@ -99,9 +101,10 @@ StatusCounts Store::status(const std::string& matrix_id) const {
   return impl_->database.read([&] {
     StatusCounts counts;
     Query query = impl_->database.query(
-        matrix_id.empty() ? "SELECT state, count(*) FROM job_state GROUP BY state"
-                          : "SELECT state, count(*) FROM job_state WHERE job IN (SELECT job FROM label JOIN matrix ON matrix.id = label.matrix "
-                            "WHERE matrix.key = ?) GROUP BY state");
+        matrix_id.empty()
+            ? "SELECT state, count(*) FROM job_state GROUP BY state"
+            : "SELECT state, count(*) FROM job_state WHERE job IN (SELECT job FROM label JOIN matrix ON matrix.id = label.matrix "
+              "WHERE matrix.key = ?) GROUP BY state");
     if (matrix_id.empty()) query.bind();
     else query.bind(matrix_id);
     while (query.step()) {
@@ -125,7 +128,8 @@ std::vector<float> Store::scores(const std::string& stage_key, const std::string
 
 std::vector<int32_t> Store::predicted(const std::string& stage_key, const std::string& split) const {
   constexpr const char* kSql =
-      "SELECT n_predicted, predicted FROM score JOIN stage ON stage.id = score.stage WHERE stage.key = ? AND split = ? ORDER BY score.rowid LIMIT 1";
+      "SELECT n_predicted, predicted FROM score JOIN stage ON stage.id = score.stage WHERE stage.key = ? AND split = ? ORDER BY "
+      "score.rowid LIMIT 1";
   return impl_->database.read([&] { return read_blob(impl_->database, kSql, stage_key, split, decompress_ints); });
 }
 

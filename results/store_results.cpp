@@ -182,7 +182,8 @@ bool is_wanted(const std::vector<CurveKind>& wanted, const std::string& stage, c
 }
 
 /// Adds the wanted curves of one stage, each once for every job that has the stage.
-void read_stage_curves(Query& query, const StageJobs& stage, const std::map<int64_t, Series>& series, const std::vector<CurveKind>& wanted, Curves& curves) {
+void read_stage_curves(Query& query, const StageJobs& stage, const std::map<int64_t, Series>& series, const std::vector<CurveKind>& wanted,
+                       Curves& curves) {
   const size_t first = curves.points.size();
   for (const auto& [id, named] : series) {
     if (!is_wanted(wanted, stage.name, named.name)) continue;

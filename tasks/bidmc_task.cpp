@@ -35,22 +35,29 @@ struct BidmcOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("source", self.source, {.effect = "windows cut from the PhysioNet recordings, or those of the TSER archives (.npy or .ts)", .choices = {"physionet", "tser"}});
+    visit("source", self.source,
+          {.effect = "windows cut from the PhysioNet recordings, or those of the TSER archives (.npy or .ts)",
+           .choices = {"physionet", "tser"}});
     visit("split", self.split,
-          {.effect = "70/15/15 of the recordings, or of the windows as published, where one recording is in train and in test", .choices = {"recording", "window"}});
-    visit("stride", self.stride, {.effect = "of the windows of physionet; 375 gives as many as published", .min = 1, .max = 60000, .unit = "samples"});
-    visit("rescale_targets", self.rescale_targets, {.effect = "targets are mapped to [-1, 1] by the smallest and largest of train; mse is in that unit, r2 has none"});
+          {.effect = "70/15/15 of the recordings, or of the windows as published, where one recording is in train and in test",
+           .choices = {"recording", "window"}});
+    visit("stride", self.stride,
+          {.effect = "of the windows of physionet; 375 gives as many as published", .min = 1, .max = 60000, .unit = "samples"});
+    visit("rescale_targets", self.rescale_targets,
+          {.effect = "targets are mapped to [-1, 1] by the smallest and largest of train; mse is in that unit, r2 has none"});
     visit("train_examples", self.train_examples, {.effect = "a subset of windows, nested; 0: all", .min = 0});
     visit("validation_examples", self.validation_examples, {.effect = "a subset by split_seed; 0: all", .min = 0});
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed; 0: all", .min = 0, .stage = "supervised"});
-    visit("split_seed", self.split_seed, {.effect = "seed of the split; the published split by window has 0", .min = 0, .max = 4294967294.0});
+    visit("split_seed", self.split_seed,
+          {.effect = "seed of the split; the published split by window has 0", .min = 0, .max = 4294967294.0});
     visit("partial", self.partial, {.effect = "take recordings or windows that are not the official ones"});
     visit("z_score", self.z_score, z_score_info());
     SubsetOptions::visit(self.subset, visit);
   }
   void validate(const std::string& where) const {
     if (source == "tser" && split == "recording")
-      throw Error("{}: the TSER archives do not say from which recording a window is: source = \"tser\" goes with split = \"window\"", where);
+      throw Error("{}: the TSER archives do not say from which recording a window is: source = \"tser\" goes with split = \"window\"",
+                  where);
     if (source == "tser" && stride != BidmcOptions{}.stride) throw Error("{}: stride = {} goes with source = \"physionet\"", where, stride);
   }
 };
@@ -78,7 +85,8 @@ struct BidmcWindows {
 };
 
 /// 70/15/15 of the recordings, each list of windows in their order.
-formats::ThreeSplits split_by_recording(const std::vector<BidmcWindow>& windows, int64_t recordings, int64_t split_seed, const std::string& where) {
+formats::ThreeSplits split_by_recording(const std::vector<BidmcWindow>& windows, int64_t recordings, int64_t split_seed,
+                                        const std::string& where) {
   const std::vector<int64_t> order = Stream(static_cast<uint64_t>(split_seed), "split").permutation(recordings, 0);
   const auto held_out = static_cast<int64_t>(std::ceil(kHeldOut * static_cast<double>(recordings)));
   const auto test = static_cast<int64_t>(std::ceil(kTestOfHeldOut * static_cast<double>(held_out)));
@@ -97,7 +105,8 @@ formats::ThreeSplits split_by_recording(const std::vector<BidmcWindow>& windows,
   return splits;
 }
 
-void take_recordings(BidmcWindows& all, const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root, const std::string& where) {
+void take_recordings(BidmcWindows& all, const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root,
+                     const std::string& where) {
   all.recordings = formats::load_bidmc(data_root);
   all.data_hash = all.recordings.data_hash;
   if (all.data_hash != formats::kBidmcOfficialHash && !options.partial)
@@ -110,9 +119,9 @@ void take_recordings(BidmcWindows& all, const BidmcOptions& options, BidmcTarget
     with_windows += window.recording != last;
     last = window.recording;
   }
-  all.splits = options.split == "recording"
-                   ? split_by_recording(all.windows, with_windows, options.split_seed, where)
-                   : formats::two_stage_split(static_cast<int64_t>(all.windows.size()), kHeldOut, kTestOfHeldOut, static_cast<uint32_t>(options.split_seed));
+  all.splits = options.split == "recording" ? split_by_recording(all.windows, with_windows, options.split_seed, where)
+                                            : formats::two_stage_split(static_cast<int64_t>(all.windows.size()), kHeldOut, kTestOfHeldOut,
+                                                                       static_cast<uint32_t>(options.split_seed));
 }
 
 void take_tables(BidmcWindows& all, const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root) {
@@ -127,14 +136,17 @@ void take_tables(BidmcWindows& all, const BidmcOptions& options, BidmcTarget tar
     }
   }
   if (!all.tables.is_split)
-    all.splits = formats::two_stage_split(static_cast<int64_t>(all.windows.size()), kHeldOut, kTestOfHeldOut, static_cast<uint32_t>(options.split_seed));
+    all.splits = formats::two_stage_split(static_cast<int64_t>(all.windows.size()), kHeldOut, kTestOfHeldOut,
+                                          static_cast<uint32_t>(options.split_seed));
 }
 
 /// `there`: windows of train, validation and test. Errors: Error where a subset asks for more.
-TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const SplitSizes& there, const std::string& data_hash, const std::string& where) {
+TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const SplitSizes& there, const std::string& data_hash,
+                      const std::string& where) {
   for (size_t k = 0; k < there.size(); ++k)
     if (there[k] == 0) throw DataError("{}: there are no {} windows", where, split_name(static_cast<Split>(k)));
-  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, where, options.subset);
+  const SplitSizes sizes =
+      examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, where, options.subset);
   TaskFacts facts;
   facts.kind = "regression";
   facts.channels = formats::kBidmcChannels;
@@ -147,26 +159,28 @@ TaskFacts bidmc_facts(const BidmcOptions& options, BidmcTarget target, const Spl
   facts.validation_size = sizes[1];
   facts.test_size = sizes[2];
   facts.data_hash = data_hash;
-  facts.data_source = options.source == "tser" ? fmt::format("TSER archive BIDMC32{} (no official SHA-256 is known to compare with)", formats::kBidmcFolders[static_cast<size_t>(target)])
+  facts.data_source = options.source == "tser" ? fmt::format("TSER archive BIDMC32{} (no official SHA-256 is known to compare with)",
+                                                             formats::kBidmcFolders[static_cast<size_t>(target)])
                                                : "BIDMC PPG and Respiration 1.0.0 (PhysioNet), windows of 32 s";
   facts.partial = options.partial;
   return facts;
 }
 
 SplitSizes bidmc_sizes(const formats::ThreeSplits& splits) {
-  return {static_cast<int64_t>(splits.train.size()), static_cast<int64_t>(splits.validation.size()), static_cast<int64_t>(splits.test.size())};
+  return {static_cast<int64_t>(splits.train.size()), static_cast<int64_t>(splits.validation.size()),
+          static_cast<int64_t>(splits.test.size())};
 }
 
-BidmcWindows load_bidmc_windows(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root, const std::string& where) {
+BidmcWindows load_bidmc_windows(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root,
+                                const std::string& where) {
   BidmcWindows all;
-  if (options.source == "tser")
-    take_tables(all, options, target, data_root);
-  else
-    take_recordings(all, options, target, data_root, where);
+  if (options.source == "tser") take_tables(all, options, target, data_root);
+  else take_recordings(all, options, target, data_root, where);
   return all;
 }
 
-TaskFacts facts_of_bidmc(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root, const std::string& where) {
+TaskFacts facts_of_bidmc(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root,
+                         const std::string& where) {
   const bool known = options.source == "physionet" && !options.partial && options.stride % formats::kBidmcStride == 0;
   if (!known) {
     const BidmcWindows all = load_bidmc_windows(options, target, data_root, where);
@@ -175,10 +189,12 @@ TaskFacts facts_of_bidmc(const BidmcOptions& options, BidmcTarget target, const 
   // Every window of the official recordings that begins at a whole number of strides has a value of each target, so planning needs no data.
   std::vector<BidmcWindow> windows;
   for (int64_t id = 1; id <= formats::kBidmcRecordings; ++id)
-    for (int64_t begin = 0; begin + formats::kBidmcWindow <= formats::kBidmcSamples; begin += options.stride) windows.push_back({nullptr, 0, id});
+    for (int64_t begin = 0; begin + formats::kBidmcWindow <= formats::kBidmcSamples; begin += options.stride)
+      windows.push_back({nullptr, 0, id});
   const auto n = static_cast<int64_t>(windows.size());
-  const auto splits = options.split == "recording" ? split_by_recording(windows, formats::kBidmcRecordings, options.split_seed, where)
-                                                   : formats::two_stage_split(n, kHeldOut, kTestOfHeldOut, static_cast<uint32_t>(options.split_seed));
+  const auto splits = options.split == "recording"
+                          ? split_by_recording(windows, formats::kBidmcRecordings, options.split_seed, where)
+                          : formats::two_stage_split(n, kHeldOut, kTestOfHeldOut, static_cast<uint32_t>(options.split_seed));
   return bidmc_facts(options, target, bidmc_sizes(splits), std::string(formats::kBidmcOfficialHash), where);
 }
 
@@ -190,7 +206,9 @@ class BidmcDataset : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(order_.size()); }
   int64_t length(int64_t) const override { return formats::kBidmcWindow; }
   int64_t label(int64_t) const override { return -1; }
-  int64_t cluster(int64_t index) const override { return all_->windows[static_cast<size_t>(order_.at(static_cast<size_t>(index)))].recording; }
+  int64_t cluster(int64_t index) const override {
+    return all_->windows[static_cast<size_t>(order_.at(static_cast<size_t>(index)))].recording;
+  }
 
   Batch batch(std::span<const int64_t> indices) const override {
     constexpr int64_t kNumbers = formats::kBidmcWindow * formats::kBidmcChannels;
@@ -226,11 +244,13 @@ std::vector<int64_t> chosen_windows(const std::vector<int64_t>& windows, int64_t
 }
 
 std::string bidmc_note(const BidmcOptions& options) {
-  return options.split == "window" ? "split by window, as published: windows overlap, and the same recording is in train, validation and test"
-                                   : "no recording is in two splits";
+  return options.split == "window"
+             ? "split by window, as published: windows overlap, and the same recording is in train, validation and test"
+             : "no recording is in two splits";
 }
 
-OpenedTask open_bidmc(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root, const Stream& subset, const std::string& where) {
+OpenedTask open_bidmc(const BidmcOptions& options, BidmcTarget target, const std::filesystem::path& data_root, const Stream& subset,
+                      const std::string& where) {
   const auto all = std::make_shared<const BidmcWindows>(load_bidmc_windows(options, target, data_root, where));
   OpenedTask opened;
   opened.facts = bidmc_facts(options, target, bidmc_sizes(all->splits), all->data_hash, where);
@@ -258,11 +278,14 @@ Task bidmc_task(std::string name, formats::BidmcTarget target, std::string summa
   task.name = std::move(name);
   task.version = 1;
   task.summary = std::move(summary);
-  task.source = "Pimentel et al. 2016, BIDMC PPG and Respiration Dataset; windows as in TSER (Tan et al. 2021); arXiv:2310.02980 and its code";
+  task.source =
+      "Pimentel et al. 2016, BIDMC PPG and Respiration Dataset; windows as in TSER (Tan et al. 2021); arXiv:2310.02980 and its code";
   task.leaks = "no window; with split = \"window\", as published, overlapping windows and recordings";
   task.options = schema_of<BidmcOptions>();
   task.validate = [where](const OptionMap& given) { read_bidmc_options(given, where); };
-  task.facts = [target, where](const OptionMap& given, const std::filesystem::path& root) { return facts_of_bidmc(read_bidmc_options(given, where), target, root, where); };
+  task.facts = [target, where](const OptionMap& given, const std::filesystem::path& root) {
+    return facts_of_bidmc(read_bidmc_options(given, where), target, root, where);
+  };
   task.open = [target, where](const OptionMap& given, const std::filesystem::path& root, const Stream& subset) {
     return open_bidmc(read_bidmc_options(given, where), target, root, subset, where);
   };

@@ -33,7 +33,8 @@ int64_t ImageDataset::member(int64_t index) const {
   return members_[index];
 }
 
-std::vector<int64_t> stratified_members(const formats::ImageSource& images, const std::vector<int64_t>& members, int64_t n, int64_t split_seed) {
+std::vector<int64_t> stratified_members(const formats::ImageSource& images, const std::vector<int64_t>& members, int64_t n,
+                                        int64_t split_seed) {
   if (n == static_cast<int64_t>(members.size())) return members;
   std::vector<uint8_t> labels;
   for (const int64_t m : members) labels.push_back(images.label(m));

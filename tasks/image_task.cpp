@@ -45,7 +45,8 @@ formats::ImageSteps image_steps(const ImageTaskSource& source, const ImageTaskOp
   return {source.channels, source.side, source.side, {.pool = options.pool, .patch = options.patch}, source.scaling, where};
 }
 
-TaskFacts image_facts(const ImageTaskSource& source, const ImageTaskOptions& options, const formats::ImageCounts& counts, const std::string& data_hash) {
+TaskFacts image_facts(const ImageTaskSource& source, const ImageTaskOptions& options, const formats::ImageCounts& counts,
+                      const std::string& data_hash) {
   const std::string where = fmt::format("task '{}'", source.name);
   const ImageSizes sizes = image_sizes(options, counts, where);
   const formats::ImageSteps steps = image_steps(source, options, where);
@@ -79,7 +80,8 @@ TaskFacts planned_image_facts(const ImageTaskSource& source, const ImageTaskOpti
 }
 
 formats::TwoSplits carve_validation(const formats::ImageSet& images, const ImageTaskOptions& options, const ImageSizes& sizes) {
-  if (options.split == "stratified") return formats::stratified_split(images.labels, sizes.validation_split, static_cast<uint64_t>(options.split_seed));
+  if (options.split == "stratified")
+    return formats::stratified_split(images.labels, sizes.validation_split, static_cast<uint64_t>(options.split_seed));
   const std::array<int64_t, 2> parts = {sizes.pool_of_train, sizes.validation_split};
   auto pieces = formats::random_split(images.n, parts, static_cast<uint32_t>(options.split_seed));
   return {std::move(pieces[0]), std::move(pieces[1])};
@@ -91,12 +93,14 @@ std::string_view image_text(const formats::ImageSet& images, int64_t i) {
 }
 
 /// How many of `members` are, pixel by pixel, also in the train split.
-std::string duplicates_note(const std::unordered_set<std::string_view>& train, const formats::ImageSet& images, std::span<const int64_t> members, Split split) {
+std::string duplicates_note(const std::unordered_set<std::string_view>& train, const formats::ImageSet& images,
+                            std::span<const int64_t> members, Split split) {
   const auto n = std::count_if(members.begin(), members.end(), [&](int64_t m) { return train.contains(image_text(images, m)); });
   return fmt::format("{} of {} {} images have an exact copy in train", n, members.size(), split_name(split));
 }
 
-OpenedTask open_images(const ImageTaskSource& source, const ImageTaskOptions& options, const std::filesystem::path& data_root, const Stream& subset) {
+OpenedTask open_images(const ImageTaskSource& source, const ImageTaskOptions& options, const std::filesystem::path& data_root,
+                       const Stream& subset) {
   formats::ImageData data = source.load(data_root, options.partial);
   const formats::ImageCounts counts{.train = data.train.n, .test = data.test.n};
   const std::string where = fmt::format("task '{}'", source.name);
@@ -144,7 +148,9 @@ Task image_task(ImageTaskSource source) {
   task.source = manifest.source;
   task.options = schema_of<ImageTaskOptions>();
   task.validate = [shared, read, where](const OptionMap& options) { image_steps(*shared, read(options), where); };
-  task.facts = [shared, read](const OptionMap& options, const std::filesystem::path& root) { return planned_image_facts(*shared, read(options), root); };
+  task.facts = [shared, read](const OptionMap& options, const std::filesystem::path& root) {
+    return planned_image_facts(*shared, read(options), root);
+  };
   task.open = [shared, read](const OptionMap& options, const std::filesystem::path& root, const Stream& subset) {
     return open_images(*shared, read(options), root, subset);
   };

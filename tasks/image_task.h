@@ -29,11 +29,17 @@ struct ImageTaskOptions {
   static void visit(Self& self, Visitor&& visit) {
     visit("pool", self.pool, OptionInfo{.effect = "k: k x k pixels become their mean first", .min = 1});
     visit("patch", self.patch, OptionInfo{.effect = "p: p x p pixels are one step of p * p times the channels of a pixel", .min = 1});
-    visit("train_examples", self.train_examples, OptionInfo{.effect = "the first n of a permutation of the train split; 0: all", .min = 0, .unit = "examples"});
-    visit("validation_examples", self.validation_examples,
-          OptionInfo{.effect = "n of the validation split (5,000, or a tenth of a smaller set), stratified; 0: all", .min = 0, .unit = "examples"});
-    visit("test_examples", self.test_examples, OptionInfo{.effect = "n of the test set, stratified; 0: all", .min = 0, .unit = "examples", .stage = "supervised"});
-    visit("split", self.split, OptionInfo{.effect = "how validation is carved out of train; random: the published torch random_split", .choices = {"random", "stratified"}});
+    visit("train_examples", self.train_examples,
+          OptionInfo{.effect = "the first n of a permutation of the train split; 0: all", .min = 0, .unit = "examples"});
+    visit(
+        "validation_examples", self.validation_examples,
+        OptionInfo{
+            .effect = "n of the validation split (5,000, or a tenth of a smaller set), stratified; 0: all", .min = 0, .unit = "examples"});
+    visit("test_examples", self.test_examples,
+          OptionInfo{.effect = "n of the test set, stratified; 0: all", .min = 0, .unit = "examples", .stage = "supervised"});
+    visit("split", self.split,
+          OptionInfo{.effect = "how validation is carved out of train; random: the published torch random_split",
+                     .choices = {"random", "stratified"}});
     visit("split_seed", self.split_seed, OptionInfo{.effect = "seed of that split", .min = 0, .max = 4294967295.0});
     visit("partial", self.partial, OptionInfo{.effect = "run on data that are not the whole official set"});
     visit("z_score", self.z_score, z_score_info());

@@ -40,19 +40,22 @@ struct ListopsTaskOptions {
     visit("max_depth", self.max_depth, {.effect = "levels of a generated tree, the last has digits only", .min = 1, .max = 1000});
     visit("max_arguments", self.max_arguments, {.effect = "most arguments of a generated operator (fewest: 2)", .min = 2, .max = 1e6});
     visit("generator_seed", self.generator_seed, {.effect = "which expressions are generated; not the job's seed", .min = 0});
-    visit("train_examples", self.train_examples, {.effect = "how many are generated, or a subset of the file's", .min = 1, .max = 10'000'000});
-    visit("validation_examples", self.validation_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000});
-    visit("test_examples", self.test_examples, {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000, .stage = "supervised"});
+    visit("train_examples", self.train_examples,
+          {.effect = "how many are generated, or a subset of the file's", .min = 1, .max = 10'000'000});
+    visit("validation_examples", self.validation_examples,
+          {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000});
+    visit("test_examples", self.test_examples,
+          {.effect = "how many are generated, or the first of the file", .min = 1, .max = 10'000'000, .stage = "supervised"});
     visit("partial", self.partial, {.effect = "take files without Long Range Arena's 96,000, 2,000 and 2,000 expressions"});
     SubsetOptions::visit(self.subset, visit);
   }
 
-  formats::ListopsOptions generator() const {
-    return {max_length, min_length, max_depth, max_arguments, generator_seed};
-  }
+  formats::ListopsOptions generator() const { return {max_length, min_length, max_depth, max_arguments, generator_seed}; }
   ListopsCounts counts() const { return {train_examples, validation_examples, test_examples}; }
   /// `there`: expressions of the train split, generated or in the file.
-  int64_t train_size(int64_t there) const { return tasks::train_size(subset, train_examples == there ? 0 : train_examples, there, "task listops"); }
+  int64_t train_size(int64_t there) const {
+    return tasks::train_size(subset, train_examples == there ? 0 : train_examples, there, "task listops");
+  }
 
   void validate() const {
     if (source == "generated") {
@@ -173,8 +176,7 @@ OpenedTask open_generated_listops(const ListopsTaskOptions& options, const Strea
   opened.train = std::make_shared<TokenDataset>(train, train_members(options.subset, all, opened.facts.train_size, subset), kFirstTrainId);
   opened.validation = std::make_shared<TokenDataset>(rows(Split::kValidation, options.validation_examples),
                                                      all_indices(options.validation_examples), kFirstValidationId);
-  opened.test =
-      std::make_shared<TokenDataset>(rows(Split::kTest, options.test_examples), all_indices(options.test_examples), kFirstTestId);
+  opened.test = std::make_shared<TokenDataset>(rows(Split::kTest, options.test_examples), all_indices(options.test_examples), kFirstTestId);
   opened.notes = {"no expression stands twice, in a split or in two"};
   return opened;
 }

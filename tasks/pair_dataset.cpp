@@ -9,8 +9,8 @@
 
 namespace spt::tasks {
 
-PairDataset::PairDataset(std::shared_ptr<const TokenRows> rows, std::shared_ptr<const std::vector<DocumentPair>> pairs, std::vector<int64_t> order,
-                         int64_t first_id)
+PairDataset::PairDataset(std::shared_ptr<const TokenRows> rows, std::shared_ptr<const std::vector<DocumentPair>> pairs,
+                         std::vector<int64_t> order, int64_t first_id)
     : rows_(std::move(rows)), pairs_(std::move(pairs)), order_(std::move(order)), first_id_(first_id) {
   for (const int64_t i : order_) SPT_CHECK(i >= 0 && i < static_cast<int64_t>(pairs_->size()), "pair {} of {}", i, pairs_->size());
 }

@@ -22,7 +22,8 @@ struct DocumentPair {
 class PairDataset : public Dataset {
  public:
   /// `first_id`: example id of pair 0; ids of two splits must not meet.
-  PairDataset(std::shared_ptr<const TokenRows> rows, std::shared_ptr<const std::vector<DocumentPair>> pairs, std::vector<int64_t> order, int64_t first_id);
+  PairDataset(std::shared_ptr<const TokenRows> rows, std::shared_ptr<const std::vector<DocumentPair>> pairs, std::vector<int64_t> order,
+              int64_t first_id);
   int64_t size() const override { return static_cast<int64_t>(order_.size()); }
   Batch batch(std::span<const int64_t> indices) const override;
   int64_t length(int64_t index) const override;

@@ -1,9 +1,10 @@
+#include "tasks/formats/pathfinder.h"
+
 #include <algorithm>
 #include <array>
 
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
-#include "tasks/formats/pathfinder.h"
 #include "tasks/formats/pathfinder_files.h"
 #include "tasks/formats/split.h"
 #include "tasks/image_dataset.h"
@@ -34,14 +35,19 @@ struct PathfinderTaskOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
-    visit("source", self.source, {.effect = "images of our generator, drawn when they are needed, or Long Range Arena's files", .choices = {"generated", "lra"}});
+    visit("source", self.source,
+          {.effect = "images of our generator, drawn when they are needed, or Long Range Arena's files", .choices = {"generated", "lra"}});
     visit("pool", self.pool, {.effect = "k: k x k pixels become their mean first", .min = 1});
     visit("patch", self.patch, {.effect = "p: p x p pixels are one step of p * p channels", .min = 1});
-    visit("train_examples", self.train_examples, {.effect = "the first n of a permutation of the train split; 0: all 160,000", .min = 0, .unit = "examples"});
-    visit("validation_examples", self.validation_examples, {.effect = "n of the validation split, stratified; 0: all 20,000", .min = 0, .unit = "examples"});
-    visit("test_examples", self.test_examples, {.effect = "n of the test split, stratified; 0: all 20,000", .min = 0, .unit = "examples", .stage = "supervised"});
+    visit("train_examples", self.train_examples,
+          {.effect = "the first n of a permutation of the train split; 0: all 160,000", .min = 0, .unit = "examples"});
+    visit("validation_examples", self.validation_examples,
+          {.effect = "n of the validation split, stratified; 0: all 20,000", .min = 0, .unit = "examples"});
+    visit("test_examples", self.test_examples,
+          {.effect = "n of the test split, stratified; 0: all 20,000", .min = 0, .unit = "examples", .stage = "supervised"});
     visit("split", self.split,
-          {.effect = "files: validation as torch's random_split gives it, as published, or stratified; test is always the published third piece",
+          {.effect =
+               "files: validation as torch's random_split gives it, as published, or stratified; test is always the published third piece",
            .choices = {"random", "stratified"}});
     visit("split_seed", self.split_seed, {.effect = "files: seed of that split", .min = 0, .max = 4294967295.0});
     visit("generator_seed", self.generator_seed, {.effect = "which images are generated; not the job's seed", .min = 0});
@@ -89,7 +95,8 @@ class PathfinderTask {
 
   OpenedTask open(const PathfinderTaskOptions& options, const std::filesystem::path& data_root, const Stream& subset) const {
     if (options.source == "generated")
-      return opened(options, generated_facts(options), generated_splits(options), subset, {"every image is drawn on its own: none is in two splits by design"});
+      return opened(options, generated_facts(options), generated_splits(options), subset,
+                    {"every image is drawn on its own: none is in two splits by design"});
     const auto index = std::make_shared<const formats::PathfinderIndex>(open_index(options, data_root));
     return opened(options, file_facts(options, *index), file_splits(options, index), subset, {});
   }
@@ -105,7 +112,8 @@ class PathfinderTask {
   }
 
   TaskFacts common_facts(const PathfinderTaskOptions& options, int64_t n) const {
-    const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, split_sizes(n), where_, options.subset);
+    const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, split_sizes(n),
+                                            where_, options.subset);
     const formats::ImageSteps s = steps(options);
     TaskFacts facts;
     facts.channels = s.width();
@@ -137,7 +145,8 @@ class PathfinderTask {
   TaskFacts file_facts(const PathfinderTaskOptions& options, const formats::PathfinderIndex& index) const {
     TaskFacts facts = common_facts(options, static_cast<int64_t>(index.samples.size()));
     facts.data_hash = index.data_hash;
-    facts.data_source = fmt::format("{}/{} of Long Range Arena (no official SHA-256 is known to compare with)", set_.folder, formats::kPathfinderLevel);
+    facts.data_source =
+        fmt::format("{}/{} of Long Range Arena (no official SHA-256 is known to compare with)", set_.folder, formats::kPathfinderLevel);
     facts.partial = options.partial;
     return facts;
   }
@@ -152,7 +161,8 @@ class PathfinderTask {
       std::vector<uint8_t> labels;
       for (int64_t i = 0; i < sizes[k]; ++i) labels.push_back(generator->label(static_cast<uint64_t>(first + i)));
       splits.images[k] = std::make_shared<const formats::MadeImages>(
-          std::move(labels), [generator, first](int64_t i) { return generator->image(static_cast<uint64_t>(first + i)).pixels; }, kPathfinderKeptBytes);
+          std::move(labels), [generator, first](int64_t i) { return generator->image(static_cast<uint64_t>(first + i)).pixels; },
+          kPathfinderKeptBytes);
       splits.members[k] = all_indices(sizes[k]);
     }
     return splits;
@@ -173,7 +183,8 @@ class PathfinderTask {
       std::sort(rest.begin(), rest.end());
       std::vector<uint8_t> rest_labels;
       for (const int64_t i : rest) rest_labels.push_back(labels[i]);
-      formats::TwoSplits two = formats::stratified_split(rest_labels, static_cast<int64_t>(splits.members[1].size()), static_cast<uint64_t>(options.split_seed));
+      formats::TwoSplits two =
+          formats::stratified_split(rest_labels, static_cast<int64_t>(splits.members[1].size()), static_cast<uint64_t>(options.split_seed));
       for (std::vector<int64_t>* part : {&two.train, &two.validation})
         for (int64_t& i : *part) i = rest[i];
       splits.members[0] = std::move(two.train);
@@ -182,7 +193,8 @@ class PathfinderTask {
     return splits;
   }
 
-  OpenedTask opened(const PathfinderTaskOptions& options, TaskFacts facts, const PathfinderSplits& splits, const Stream& subset, std::vector<std::string> notes) const {
+  OpenedTask opened(const PathfinderTaskOptions& options, TaskFacts facts, const PathfinderSplits& splits, const Stream& subset,
+                    std::vector<std::string> notes) const {
     const auto s = std::make_shared<const formats::ImageSteps>(steps(options));
     const auto dataset = [&](size_t k, std::vector<int64_t> members) {
       return std::make_shared<const ImageDataset>(splits.images[k], s, std::move(members), splits.first_ids[k]);
@@ -200,8 +212,10 @@ class PathfinderTask {
   }
 
   DataError missing(const std::filesystem::path& data_root) const {
-    return DataError("{}: no '{}'; put {} of Long Range Arena's release there, or make a set of the same kind with `spt-bench data make {}`, or take source = \"generated\"",
-                     where_, formats::pathfinder_folder(set_, data_root).string(), set_.folder, set_.task);
+    return DataError(
+        "{}: no '{}'; put {} of Long Range Arena's release there, or make a set of the same kind with `spt-bench data make {}`, or take "
+        "source = \"generated\"",
+        where_, formats::pathfinder_folder(set_, data_root).string(), set_.folder, set_.task);
   }
 
   formats::PathfinderIndex open_index(const PathfinderTaskOptions& options, const std::filesystem::path& data_root) const {
@@ -210,7 +224,8 @@ class PathfinderTask {
     formats::PathfinderIndex index = formats::read_pathfinder_index(*folder, set_.side);
     const auto n = static_cast<int64_t>(index.samples.size());
     if (n != formats::kPathfinderImages && !options.partial)
-      throw DataError("'{}' has {} images, not the {} of Long Range Arena; partial = true takes it as it is", folder->string(), n, formats::kPathfinderImages);
+      throw DataError("'{}' has {} images, not the {} of Long Range Arena; partial = true takes it as it is", folder->string(), n,
+                      formats::kPathfinderImages);
     return index;
   }
 
@@ -230,14 +245,18 @@ Task pathfinder_task(std::string_view name, std::string summary) {
   task.options = schema_of<PathfinderTaskOptions>();
   task.validate = [shared](const OptionMap& given) { shared->read(given); };
   task.facts = [shared](const OptionMap& given, const std::filesystem::path& root) { return shared->facts(shared->read(given), root); };
-  task.open = [shared](const OptionMap& given, const std::filesystem::path& root, const Stream& subset) { return shared->open(shared->read(given), root, subset); };
+  task.open = [shared](const OptionMap& given, const std::filesystem::path& root, const Stream& subset) {
+    return shared->open(shared->read(given), root, subset);
+  };
   return task;
 }
 
 }  // namespace
 
 /// Long Range Arena's Pathfinder: are the two marked points the ends of one dashed curve? Pixel by pixel, grey.
-Task pathfinder32() { return pathfinder_task("pathfinder32", "Pathfinder, 32 x 32 grey images as sequences: are two points on one dashed curve? 2 classes"); }
+Task pathfinder32() {
+  return pathfinder_task("pathfinder32", "Pathfinder, 32 x 32 grey images as sequences: are two points on one dashed curve? 2 classes");
+}
 
 /// Path-X: the same at 128 x 128, 16,384 steps.
 Task pathx() { return pathfinder_task("pathx", "Path-X: Pathfinder of 128 x 128 pixels, 16,384 steps, 2 classes"); }

@@ -29,10 +29,12 @@ struct RetrievalOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     visit("source", self.source,
-          {.effect = "Long Range Arena's pairs, or a small stand-in from papers of ScisummNet, whose numbers do not compare with the former's",
+          {.effect =
+               "Long Range Arena's pairs, or a small stand-in from papers of ScisummNet, whose numbers do not compare with the former's",
            .choices = {"lra", "scisummnet"}});
     visit("max_length", self.max_length, {.effect = "each document is cut so that it fits with <eos>", .min = 2, .unit = "characters"});
-    visit("min_freq", self.min_freq, {.effect = "rarer characters of the train pairs become <unk>; counted in cut texts", .min = 1, .unit = "occurrences"});
+    visit("min_freq", self.min_freq,
+          {.effect = "rarer characters of the train pairs become <unk>; counted in cut texts", .min = 1, .unit = "occurrences"});
     visit("train_examples", self.train_examples, {.effect = "a subset of pairs, nested; 0: all", .min = 0});
     visit("validation_examples", self.validation_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0, .stage = "supervised"});
@@ -55,7 +57,8 @@ formats::AanData load_retrieval(const RetrievalOptions& options, const std::file
   formats::AanData data = lra ? formats::read_aan_tsv(*place) : formats::read_scisummnet(*place);
   if (options.partial) return data;
   if (!lra && data.data_hash != formats::kScisummnetHash)
-    throw DataError("'{}' is not the known stand-in (hash {}); partial = true takes it as it is", place->string(), data.data_hash.substr(0, 16));
+    throw DataError("'{}' is not the known stand-in (hash {}); partial = true takes it as it is", place->string(),
+                    data.data_hash.substr(0, 16));
   for (size_t k = 0; lra && k < data.pairs.size(); ++k)
     if (static_cast<int64_t>(data.pairs[k].size()) != formats::kAanOfficialPairs[k])
       throw DataError("'{}' has {} {} pairs, not the {} of Long Range Arena; partial = true takes them as they are", place->string(),
@@ -108,7 +111,8 @@ EncodedPairs encode_pairs(const RetrievalOptions& options, const formats::AanDat
   TaskFacts& facts = encoded.facts;
   SplitSizes there{};
   for (size_t k = 0; k < there.size(); ++k) there[k] = static_cast<int64_t>(data.pairs[k].size());
-  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task retrieval", options.subset);
+  const SplitSizes sizes =
+      examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task retrieval", options.subset);
   facts.vocabulary = ids.size();
   facts.max_length = options.max_length;
   facts.train_lengths.assign(lengths.begin(), lengths.end());
@@ -119,8 +123,9 @@ EncodedPairs encode_pairs(const RetrievalOptions& options, const formats::AanDat
   facts.validation_size = sizes[1];
   facts.test_size = sizes[2];
   facts.data_hash = data.data_hash;
-  facts.data_source = options.source == "lra" ? "new_aan_pairs.{train,eval,test}.tsv of Long Range Arena (no official SHA-256 is known to compare with)"
-                                              : "citations between 978 papers of ScisummNet (Yasunaga et al. 2019), a stand-in for Long Range Arena's pairs";
+  facts.data_source = options.source == "lra"
+                          ? "new_aan_pairs.{train,eval,test}.tsv of Long Range Arena (no official SHA-256 is known to compare with)"
+                          : "citations between 978 papers of ScisummNet (Yasunaga et al. 2019), a stand-in for Long Range Arena's pairs";
   facts.partial = options.partial;
   return encoded;
 }
@@ -140,9 +145,12 @@ std::string retrieval_leaks(const std::vector<DocumentPair>& train, const std::v
     pairs.insert({pair.first, pair.second});
     texts.insert({pair.first, pair.second});
   }
-  const auto in_both = std::count_if(other.begin(), other.end(), [&](const DocumentPair& p) { return pairs.contains({p.first, p.second}); });
-  const auto known = std::count_if(other.begin(), other.end(), [&](const DocumentPair& p) { return texts.contains(p.first) && texts.contains(p.second); });
-  return fmt::format("{} of {} {} pairs are train pairs too, of {} both texts stand in train", in_both, other.size(), split_name(split), known);
+  const auto in_both =
+      std::count_if(other.begin(), other.end(), [&](const DocumentPair& p) { return pairs.contains({p.first, p.second}); });
+  const auto known =
+      std::count_if(other.begin(), other.end(), [&](const DocumentPair& p) { return texts.contains(p.first) && texts.contains(p.second); });
+  return fmt::format("{} of {} {} pairs are train pairs too, of {} both texts stand in train", in_both, other.size(), split_name(split),
+                     known);
 }
 
 OpenedTask open_retrieval(const OptionMap& given, const std::filesystem::path& data_root, const Stream& subset) {
@@ -156,7 +164,8 @@ OpenedTask open_retrieval(const OptionMap& given, const std::filesystem::path& d
   opened.facts = encoded.facts;
   opened.train = dataset(0, train_members(options.subset, all, encoded.facts.train_size, subset), kFirstTrainId);
   opened.unlabelled_train = dataset(0, all, kFirstTrainId);
-  opened.validation = dataset(1, stratified_pairs(*encoded.pairs[1], encoded.facts.validation_size, options.split_seed), kFirstValidationId);
+  opened.validation =
+      dataset(1, stratified_pairs(*encoded.pairs[1], encoded.facts.validation_size, options.split_seed), kFirstValidationId);
   opened.test = dataset(2, stratified_pairs(*encoded.pairs[2], encoded.facts.test_size, options.split_seed), kFirstTestId);
   opened.notes = {retrieval_leaks(*encoded.pairs[0], *encoded.pairs[1], Split::kValidation),
                   retrieval_leaks(*encoded.pairs[0], *encoded.pairs[2], Split::kTest)};
@@ -165,7 +174,8 @@ OpenedTask open_retrieval(const OptionMap& given, const std::filesystem::path& d
 
 }  // namespace
 
-/// Long Range Arena's Retrieval: does one paper cite another, from the characters of both. documents = 2: supervised stages get a retrieval head
+/// Long Range Arena's Retrieval: does one paper cite another, from the characters of both. documents = 2: supervised stages get a retrieval
+/// head
 /// ([a, b, a - b, a b] of the pooled documents); in pretraining each document is a sequence of its own.
 Task retrieval() {
   Task task;

@@ -37,8 +37,10 @@ struct SpeechOptions {
     visit("release", self.release, {.effect = "of Speech Commands: v0.02 has 35 words, v0.01 has 30", .choices = {"v0.01", "v0.02"}});
     visit("words", self.words, {.effect = "the classes in their order, with spaces between; empty: all words of the release"});
     visit("scaling", self.scaling,
-          {.effect = "samples divided by 2^15 once, or twice as published; then each time step is standardised over the train clips", .choices = {"once", "twice"}});
-    visit("resolution", self.resolution, {.effect = "k: every k-th sample after standardising, as published (no filter)", .min = 1, .max = 8000});
+          {.effect = "samples divided by 2^15 once, or twice as published; then each time step is standardised over the train clips",
+           .choices = {"once", "twice"}});
+    visit("resolution", self.resolution,
+          {.effect = "k: every k-th sample after standardising, as published (no filter)", .min = 1, .max = 8000});
     visit("train_examples", self.train_examples, {.effect = "a subset of clips, nested; 0: all", .min = 0});
     visit("validation_examples", self.validation_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0});
     visit("test_examples", self.test_examples, {.effect = "a subset by split_seed, stratified; 0: all", .min = 0, .stage = "supervised"});
@@ -54,8 +56,10 @@ struct SpeechOptions {
     std::istringstream text(words);
     std::vector<std::string> chosen;
     for (std::string word; text >> word;) {
-      if (std::find(known.begin(), known.end(), word) == known.end()) throw Error("task speech: {}", unknown_name("word of " + release, word, known));
-      if (std::find(chosen.begin(), chosen.end(), word) != chosen.end()) throw Error("task speech: the word '{}' stands twice in words", word);
+      if (std::find(known.begin(), known.end(), word) == known.end())
+        throw Error("task speech: {}", unknown_name("word of " + release, word, known));
+      if (std::find(chosen.begin(), chosen.end(), word) != chosen.end())
+        throw Error("task speech: the word '{}' stands twice in words", word);
       chosen.push_back(word);
     }
     if (chosen.size() == 1) throw Error("task speech: words = \"{}\" is one class; two are the least", words);
@@ -74,7 +78,9 @@ struct ChosenClips {
   std::array<std::vector<const SpeechClip*>, 3> clips;  // train, validation, test
   std::array<std::vector<uint8_t>, 3> labels;
 
-  SplitSizes sizes() const { return {static_cast<int64_t>(clips[0].size()), static_cast<int64_t>(clips[1].size()), static_cast<int64_t>(clips[2].size())}; }
+  SplitSizes sizes() const {
+    return {static_cast<int64_t>(clips[0].size()), static_cast<int64_t>(clips[1].size()), static_cast<int64_t>(clips[2].size())};
+  }
 };
 
 ChosenClips chosen_clips(const SpeechOptions& options, const SpeechData& data) {
@@ -99,9 +105,11 @@ SpeechData load_speech_task(const SpeechOptions& options, const std::filesystem:
   SpeechData data = formats::load_speech(data_root, options.release, facts_only);
   const std::array<int64_t, 3> there = clip_counts(data), official = formats::speech_release(options.release).clips;
   if (there != official && !options.partial)
-    throw DataError("the clips below '{}' are {} train, {} validation and {} test, not the {}, {} and {} of Speech Commands {}; partial = true takes them as "
-                    "they are",
-                    data_root.string(), there[0], there[1], there[2], official[0], official[1], official[2], options.release);
+    throw DataError(
+        "the clips below '{}' are {} train, {} validation and {} test, not the {}, {} and {} of Speech Commands {}; partial = true takes "
+        "them as "
+        "they are",
+        data_root.string(), there[0], there[1], there[2], official[0], official[1], official[2], options.release);
   return data;
 }
 
@@ -109,7 +117,8 @@ SpeechData load_speech_task(const SpeechOptions& options, const std::filesystem:
 TaskFacts speech_facts(const SpeechOptions& options, const SplitSizes& there, const std::string& data_hash) {
   for (size_t k = 0; k < there.size(); ++k)
     if (there[k] == 0) throw DataError("task speech: there are no {} clips of these words", split_name(static_cast<Split>(k)));
-  const SplitSizes sizes = examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task speech", options.subset);
+  const SplitSizes sizes =
+      examples_asked({options.train_examples, options.validation_examples, options.test_examples}, there, "task speech", options.subset);
   TaskFacts facts;
   facts.channels = 1;
   facts.max_length = (formats::kSpeechSamples + options.resolution - 1) / options.resolution;
@@ -193,7 +202,8 @@ std::string speech_copies(const SpeechDataset::Shared& shared, size_t split) {
   for (const SpeechClip* clip : shared.chosen.clips[0]) train.push_back(text(clip));
   std::sort(train.begin(), train.end());
   const auto& clips = shared.chosen.clips[split];
-  const auto n = std::count_if(clips.begin(), clips.end(), [&](const SpeechClip* clip) { return std::binary_search(train.begin(), train.end(), text(clip)); });
+  const auto n = std::count_if(clips.begin(), clips.end(),
+                               [&](const SpeechClip* clip) { return std::binary_search(train.begin(), train.end(), text(clip)); });
   return fmt::format("{} of {} {} clips have an exact copy in train", n, clips.size(), split_name(static_cast<Split>(split)));
 }
 

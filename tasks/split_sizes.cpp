@@ -19,7 +19,8 @@ int64_t size_asked(int64_t asked, int64_t there, Split split, const std::string&
 int64_t train_size(const SubsetOptions& options, int64_t train_examples, int64_t there, const std::string& where) {
   const int64_t size = size_asked(train_examples, there, Split::kTrain, where);
   if (options.train_fraction == 1) return size;
-  if (size != there) throw Error("{}: train_examples = {} and train_fraction = {}; give one of them", where, train_examples, options.train_fraction);
+  if (size != there)
+    throw Error("{}: train_examples = {} and train_fraction = {}; give one of them", where, train_examples, options.train_fraction);
   const auto part = static_cast<int64_t>(options.train_fraction * static_cast<double>(there));
   if (part == 0 && there > 0) throw Error("{}: train_fraction = {} of {} examples is none", where, options.train_fraction, there);
   return part;

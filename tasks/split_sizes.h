@@ -24,9 +24,12 @@ struct SubsetOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     visit("train_fraction", self.train_fraction,
-          OptionInfo{.effect = "share of the train split that is learnt from, nested: int(f n) of n; in place of train_examples", .min = 1e-6, .max = 1});
+          OptionInfo{.effect = "share of the train split that is learnt from, nested: int(f n) of n; in place of train_examples",
+                     .min = 1e-6,
+                     .max = 1});
     visit("subset_rule", self.subset_rule,
-          OptionInfo{.effect = "of which permutation a subset of train is the beginning: the job's stream subset's, or the published numpy RandomState(42)'s",
+          OptionInfo{.effect = "of which permutation a subset of train is the beginning: the job's stream subset's, or the published numpy "
+                               "RandomState(42)'s",
                      .choices = {"published", "stream"}});
   }
 };

@@ -33,7 +33,8 @@ struct TextOptions {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visit) {
     visit("tokens", self.tokens,
-          {.effect = "one character a position, with a vocabulary counted in train, or one byte, with a vocabulary of all 256", .choices = {"bytes", "characters"}});
+          {.effect = "one character a position, with a vocabulary counted in train, or one byte, with a vocabulary of all 256",
+           .choices = {"bytes", "characters"}});
     visit("max_length", self.max_length, {.effect = "reviews are cut so that they fit with <eos>", .min = 2, .unit = "tokens"});
     visit("min_freq", self.min_freq,
           {.effect = "rarer characters of the official train set become <unk>; counted in cut reviews", .min = 1, .unit = "occurrences"});
@@ -46,7 +47,8 @@ struct TextOptions {
   }
 
   void validate() const {
-    if (tokens == "bytes" && min_freq != TextOptions{}.min_freq) throw Error("task text: min_freq = {} goes with tokens = \"characters\"", min_freq);
+    if (tokens == "bytes" && min_freq != TextOptions{}.min_freq)
+      throw Error("task text: min_freq = {} goes with tokens = \"characters\"", min_freq);
   }
 };
 
@@ -158,10 +160,12 @@ TaskFacts facts_of_text(const OptionMap& given, const std::filesystem::path& dat
   const auto vocabulary = official_imdb_vocabulary(options.max_length);
   if (options.partial || !vocabulary || options.min_freq != TextOptions{}.min_freq || options.tokens != TextOptions{}.tokens) {
     if (!options.partial && !formats::find_imdb(data_root)) {
-      throw DataError("task text: vocabulary and lengths for tokens = \"{}\", max_length = {}, min_freq = {} are counted in the reviews, and there are none "
-                      "below '{}'; without them they are known for characters, max_length = 1024, 2048 and 4096 and min_freq = {}. {}",
-                      options.tokens, options.max_length, options.min_freq, data_root.string(), TextOptions{}.min_freq,
-                      formats::how_to_get_imdb(data_root));
+      throw DataError(
+          "task text: vocabulary and lengths for tokens = \"{}\", max_length = {}, min_freq = {} are counted in the reviews, and there are "
+          "none "
+          "below '{}'; without them they are known for characters, max_length = 1024, 2048 and 4096 and min_freq = {}. {}",
+          options.tokens, options.max_length, options.min_freq, data_root.string(), TextOptions{}.min_freq,
+          formats::how_to_get_imdb(data_root));
     }
     return encode_text(options, load_text(options, data_root)).facts;
   }
@@ -193,8 +197,8 @@ OpenedTask open_text(const OptionMap& given, const std::filesystem::path& data_r
 
   OpenedTask opened;
   opened.facts = encoded.facts;
-  opened.train =
-      std::make_shared<TokenDataset>(encoded.train, train_members(options.subset, carved.train, encoded.facts.train_size, subset), kFirstTrainId);
+  opened.train = std::make_shared<TokenDataset>(
+      encoded.train, train_members(options.subset, carved.train, encoded.facts.train_size, subset), kFirstTrainId);
   opened.unlabelled_train = std::make_shared<TokenDataset>(encoded.train, carved.train, kFirstTrainId);
   // Validation reviews are rows of the official train set, so their ids differ from those of train as they are.
   opened.validation = std::make_shared<TokenDataset>(encoded.train, carved.validation, kFirstTrainId);
@@ -203,7 +207,8 @@ OpenedTask open_text(const OptionMap& given, const std::filesystem::path& data_r
   const int64_t leaked_validation = texts_in_both(data.train, carved.train, data.train, carved.validation);
   opened.notes = {fmt::format("{} test reviews have the text of a train review", leaked_test),
                   fmt::format("{} validation reviews have the text of a train review", leaked_validation)};
-  if (options.tokens == "characters") opened.notes.push_back("the vocabulary is counted in the whole official train set, validation's characters included");
+  if (options.tokens == "characters")
+    opened.notes.push_back("the vocabulary is counted in the whole official train set, validation's characters included");
   return opened;
 }
 
@@ -215,7 +220,8 @@ Task text() {
   task.version = 1;
   task.summary = "sentiment of a movie review, one character (or byte) a position; 2 classes";
   task.source = "Maas et al. 2011, Large Movie Review Dataset; Long Range Arena (arXiv:2011.04006) \"Text\"";
-  task.leaks = "123 of the 25,000 test reviews have the text of a train review; 96 of train are copies of others, so that validation can share them";
+  task.leaks =
+      "123 of the 25,000 test reviews have the text of a train review; 96 of train are copies of others, so that validation can share them";
   task.options = schema_of<TextOptions>();
   task.validate = [](const OptionMap& given) { read_text_options(given); };
   task.facts = facts_of_text;

@@ -18,7 +18,8 @@ struct ChannelMoments {
 /// Calls `visit(value, channel)` for the values of every real position of a batch.
 template <class Visit>
 void visit_values(const Batch& batch, int64_t channels, Visit&& visit) {
-  SPT_CHECK(batch.values.defined() && batch.values.is_contiguous() && batch.values.scalar_type() == torch::kFloat32, "z_score is for values");
+  SPT_CHECK(batch.values.defined() && batch.values.is_contiguous() && batch.values.scalar_type() == torch::kFloat32,
+            "z_score is for values");
   const int64_t length = batch.values.size(1), width = batch.values.size(2);
   SPT_CHECK(width % channels == 0, "steps of {} values of {} channels", width, channels);
   auto* values = batch.values.data_ptr<float>();
@@ -58,7 +59,8 @@ ChannelMoments channel_moments(const Dataset& data, int64_t channels, int64_t ex
 
 class ZScored : public Dataset {
  public:
-  ZScored(std::shared_ptr<const Dataset> data, std::shared_ptr<const ChannelMoments> moments) : data_(std::move(data)), moments_(std::move(moments)) {}
+  ZScored(std::shared_ptr<const Dataset> data, std::shared_ptr<const ChannelMoments> moments)
+      : data_(std::move(data)), moments_(std::move(moments)) {}
   int64_t size() const override { return data_->size(); }
   int64_t length(int64_t index) const override { return data_->length(index); }
   int64_t label(int64_t index) const override { return data_->label(index); }
@@ -78,7 +80,9 @@ class ZScored : public Dataset {
 }  // namespace
 
 OptionInfo z_score_info() {
-  return {.effect = "values get mean 0 and standard deviation 1, channel by channel, by the statistics of the train split (recorded in the notes)"};
+  return {
+      .effect =
+          "values get mean 0 and standard deviation 1, channel by channel, by the statistics of the train split (recorded in the notes)"};
 }
 
 void z_score(OpenedTask& opened, int64_t channels, int64_t most_values) {
@@ -90,8 +94,10 @@ void z_score(OpenedTask& opened, int64_t channels, int64_t most_values) {
     *split = std::make_shared<const ZScored>(*split, moments);
   if (whole) opened.train = opened.unlabelled_train;
   std::string text;
-  for (size_t c = 0; c < moments->mean.size(); ++c) text += fmt::format("{}{:.9g}, {:.9g}", c == 0 ? "" : "; ", moments->mean[c], moments->std[c]);
-  opened.notes.push_back(fmt::format("z_score: mean and standard deviation of the channels over {} of {} train examples: {}", moments->examples, train.size(), text));
+  for (size_t c = 0; c < moments->mean.size(); ++c)
+    text += fmt::format("{}{:.9g}, {:.9g}", c == 0 ? "" : "; ", moments->mean[c], moments->std[c]);
+  opened.notes.push_back(fmt::format("z_score: mean and standard deviation of the channels over {} of {} train examples: {}",
+                                     moments->examples, train.size(), text));
 }
 
 }  // namespace spt::tasks

@@ -27,13 +27,13 @@ std::string unknown_name(std::string_view what, std::string_view name, std::span
   });
   if (near != known.end() && edit_distance(name, *near) <= std::max<size_t>(2, near->size() / 3))
     message += fmt::format("; did you mean '{}'?", *near);
-  else
-    message += ';';
+  else message += ';';
   return message + fmt::format(" known: {}", known.empty() ? "(none)" : fmt::format("{}", fmt::join(known, ", ")));
 }
 
 void check_failed(const char* file, int line, const char* condition, const std::string& message) {
-  throw std::logic_error(fmt::format("{}:{}: check failed: {}: {} (this is a defect of spt-bench; please report it)", file, line, condition, message));
+  throw std::logic_error(
+      fmt::format("{}:{}: check failed: {}: {} (this is a defect of spt-bench; please report it)", file, line, condition, message));
 }
 
 }  // namespace spt

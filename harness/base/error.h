@@ -16,7 +16,8 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
   template <class... A>
     requires(sizeof...(A) > 0)
-  explicit Error(fmt::format_string<A...> format, A&&... arguments) : std::runtime_error(fmt::format(format, std::forward<A>(arguments)...)) {}
+  explicit Error(fmt::format_string<A...> format, A&&... arguments)
+      : std::runtime_error(fmt::format(format, std::forward<A>(arguments)...)) {}
 };
 
 /// Data that are absent or not the expected ones; a worker reports it as failure class `data`.
@@ -37,7 +38,7 @@ size_t edit_distance(std::string_view a, std::string_view b);
 }  // namespace spt
 
 /// For what only a mistake of ours can trigger; on in release. SPT_CHECK(x > 0, "x is {}", x).
-#define SPT_CHECK(condition, ...) \
-  do {                            \
+#define SPT_CHECK(condition, ...)                                                                    \
+  do {                                                                                               \
     if (!(condition)) ::spt::check_failed(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)

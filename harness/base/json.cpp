@@ -9,7 +9,8 @@ nlohmann::json parse_json(std::string_view text, std::string_view where) {
     using Event = nlohmann::json::parse_event_t;
     if (event == Event::object_start) open.emplace_back();
     if (event == Event::object_end) open.pop_back();
-    if (event == Event::key && !open.back().insert(parsed.get<std::string>()).second && duplicate.empty()) duplicate = parsed.get<std::string>();
+    if (event == Event::key && !open.back().insert(parsed.get<std::string>()).second && duplicate.empty())
+      duplicate = parsed.get<std::string>();
     return true;
   };
   try {

@@ -44,7 +44,10 @@ class JsonReader {
   template <class T>
   void check_type(const char* key, const nlohmann::json& value) const {
     // nlohmann converts between numbers and bools in silence.
-    const bool fits = std::is_same_v<T, bool> ? value.is_boolean() : std::is_integral_v<T> ? value.is_number_integer() : std::is_floating_point_v<T> ? value.is_number() : true;
+    const bool fits = std::is_same_v<T, bool>       ? value.is_boolean()
+                      : std::is_integral_v<T>       ? value.is_number_integer()
+                      : std::is_floating_point_v<T> ? value.is_number()
+                                                    : true;
     if (fits) return;
     // Lists and objects are not spelled out: those of a forged file can be deeper than the stack.
     throw Error("{}: key '{}' has the wrong type ({}){}", where_, key, value.type_name(), value.is_structured() ? "" : ": " + value.dump());

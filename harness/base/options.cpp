@@ -45,7 +45,8 @@ OptionValue checked(const OptionSchema& schema, const OptionValue& value, std::s
   if (std::holds_alternative<double>(schema.default_value) && std::holds_alternative<int64_t>(value))
     result = static_cast<double>(std::get<int64_t>(value));
   if (result.index() != schema.default_value.index())
-    throw Error("{}: {} = {} is {} {}; it must be {}", where, schema.name, to_text(value), type_name(value) == "int" ? "an" : "a", type_name(value), allowed(schema));
+    throw Error("{}: {} = {} is {} {}; it must be {}", where, schema.name, to_text(value), type_name(value) == "int" ? "an" : "a",
+                type_name(value), allowed(schema));
   if (const auto* number = std::get_if<int64_t>(&result)) check_number(static_cast<double>(*number), schema, value, where);
   if (auto* number = std::get_if<double>(&result)) {
     check_number(*number, schema, value, where);
@@ -92,7 +93,10 @@ OptionValue value_from_json(const nlohmann::json& json, std::string_view where) 
 
 void to_json(nlohmann::json& json, const OptionSchema& schema) {
   const OptionInfo& info = schema.info;
-  json = {{"name", schema.name}, {"type", type_name(schema.default_value)}, {"default", value_to_json(schema.default_value)}, {"effect", info.effect}};
+  json = {{"name", schema.name},
+          {"type", type_name(schema.default_value)},
+          {"default", value_to_json(schema.default_value)},
+          {"effect", info.effect}};
   if (info.min) json["min"] = *info.min;
   if (info.max) json["max"] = *info.max;
   if (!info.choices.empty()) json["choices"] = info.choices;

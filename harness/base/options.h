@@ -25,12 +25,12 @@ struct OptionNeed {
 
 /// What is said about an option beside its name, type and default.
 struct OptionInfo {
-  std::string effect;                ///< one clause, for people
-  std::optional<double> min = {};    ///< smallest allowed number
-  std::optional<double> max = {};    ///< largest allowed number
+  std::string effect;                     ///< one clause, for people
+  std::optional<double> min = {};         ///< smallest allowed number
+  std::optional<double> max = {};         ///< largest allowed number
   std::vector<std::string> choices = {};  ///< allowed texts; empty: any
   std::string unit = {};
-  std::string stage = {};            ///< "supervised" or "pretrain" if it can change no other stage's result; empty: any
+  std::string stage = {};                ///< "supervised" or "pretrain" if it can change no other stage's result; empty: any
   std::optional<OptionNeed> needs = {};  ///< of options of training alone (harness/job.h): without one of these choices it changes nothing
 };
 
@@ -44,10 +44,12 @@ struct OptionSchema {
 std::string_view type_name(const OptionValue& value);
 std::string to_text(const OptionValue& value);
 
-/// `value` as the schema wants it (an integer is taken where a float is wanted), or an Error that names `where`, the option, the value and what is allowed.
+/// `value` as the schema wants it (an integer is taken where a float is wanted), or an Error that names `where`, the option, the value and
+/// what is allowed.
 OptionValue checked(const OptionSchema& schema, const OptionValue& value, std::string_view where);
 
-/// `given` over the defaults: every option of the schema is in the answer. Errors: unknown name (with the known ones), wrong type, out of range.
+/// `given` over the defaults: every option of the schema is in the answer. Errors: unknown name (with the known ones), wrong type, out of
+/// range.
 OptionMap complete(const std::vector<OptionSchema>& schema, const OptionMap& given, std::string_view where);
 
 void to_json(nlohmann::json& json, const OptionSchema& schema);
@@ -67,7 +69,8 @@ template <class T>
 std::vector<OptionSchema> schema_of() {
   std::vector<OptionSchema> schema;
   T defaults;
-  T::visit(defaults, [&](const char* name, auto& field, OptionInfo info) { schema.push_back({name, OptionValue(field), std::move(info)}); });
+  T::visit(defaults,
+           [&](const char* name, auto& field, OptionInfo info) { schema.push_back({name, OptionValue(field), std::move(info)}); });
   return schema;
 }
 

@@ -21,7 +21,7 @@ class SplitMix64 {
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  uint64_t below(uint64_t n);  ///< uniform in [0, n) without bias; n > 0
+  uint64_t below(uint64_t n);                                                    ///< uniform in [0, n) without bias; n > 0
   double uniform() { return static_cast<double>((*this)() >> 11) * 0x1.0p-53; }  ///< in [0, 1)
 
  private:
@@ -32,8 +32,8 @@ class SplitMix64 {
 class Stream {
  public:
   Stream(uint64_t seed, std::string_view name);
-  uint64_t seed(std::string_view who) const;                  ///< 64-bit seed for `who`, such as a tensor's name
-  uint64_t seed(uint64_t a, uint64_t b = 0) const;            ///< ... or such as (epoch, example id); cheap: no hashing
+  uint64_t seed(std::string_view who) const;        ///< 64-bit seed for `who`, such as a tensor's name
+  uint64_t seed(uint64_t a, uint64_t b = 0) const;  ///< ... or such as (epoch, example id); cheap: no hashing
   SplitMix64 generator(uint64_t a, uint64_t b = 0) const { return SplitMix64(seed(a, b)); }
   std::vector<int64_t> permutation(int64_t n, uint64_t who) const;  ///< of 0..n-1
 

@@ -23,10 +23,12 @@ RawTensor read_tensor(const nlohmann::json& entry, std::string_view data, const 
   tensor.shape = reader.get<std::vector<int64_t>>("shape");
   const auto range = reader.get<std::vector<uint64_t>>("data_offsets");
   reader.finish();
-  if (range.size() != 2 || range[0] > range[1] || range[1] > data.size()) throw Error("{}: data_offsets lie outside the file ({} bytes of data)", where, data.size());
+  if (range.size() != 2 || range[0] > range[1] || range[1] > data.size())
+    throw Error("{}: data_offsets lie outside the file ({} bytes of data)", where, data.size());
   uint64_t size = static_cast<uint64_t>(dtype_size(tensor.dtype, where));
   for (const int64_t n : tensor.shape) {
-    if (n < 0 || (n > 0 && size > std::numeric_limits<int64_t>::max() / static_cast<uint64_t>(n))) throw Error("{}: impossible shape", where);
+    if (n < 0 || (n > 0 && size > std::numeric_limits<int64_t>::max() / static_cast<uint64_t>(n)))
+      throw Error("{}: impossible shape", where);
     size *= static_cast<uint64_t>(n);
   }
   if (size != range[1] - range[0]) throw Error("{}: the shape needs {} bytes, the file holds {}", where, size, range[1] - range[0]);
@@ -40,7 +42,9 @@ void check_cover(std::vector<ByteRange> ranges, uint64_t bytes, std::string_view
   std::sort(ranges.begin(), ranges.end());
   uint64_t covered = 0;
   for (const auto& [begin, end] : ranges) {
-    if (begin != covered) throw Error("{}: at byte {} of the data the tensors {}", where, std::min(begin, covered), begin < covered ? "overlap" : "leave a gap");
+    if (begin != covered)
+      throw Error("{}: at byte {} of the data the tensors {}", where, std::min(begin, covered),
+                  begin < covered ? "overlap" : "leave a gap");
     covered = end;
   }
   if (covered != bytes) throw Error("{}: {} bytes of data, but the tensors take {}", where, bytes, covered);
@@ -60,7 +64,8 @@ SafetensorsFile parse_safetensors(std::string_view bytes, std::string_view where
   uint64_t header_size = 0;
   if (bytes.size() < 8) throw Error("{}: truncated safetensors file ({} bytes)", where, bytes.size());
   std::memcpy(&header_size, bytes.data(), 8);
-  if (header_size > kMaxHeader || header_size > bytes.size() - 8) throw Error("{}: truncated or not a safetensors file (header of {} bytes in {})", where, header_size, bytes.size());
+  if (header_size > kMaxHeader || header_size > bytes.size() - 8)
+    throw Error("{}: truncated or not a safetensors file (header of {} bytes in {})", where, header_size, bytes.size());
   const nlohmann::json header = parse_json(bytes.substr(8, header_size), fmt::format("{}: header", where));
   if (!header.is_object()) throw Error("{}: header is not an object", where);
   const std::string_view data = bytes.substr(8 + header_size);
@@ -102,6 +107,8 @@ std::string format_safetensors(const SafetensorsFile& content) {
   return bytes;
 }
 
-void write_safetensors(const std::filesystem::path& file, const SafetensorsFile& content) { write_file_atomically(file, format_safetensors(content)); }
+void write_safetensors(const std::filesystem::path& file, const SafetensorsFile& content) {
+  write_file_atomically(file, format_safetensors(content));
+}
 
 }  // namespace spt

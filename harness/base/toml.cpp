@@ -10,14 +10,16 @@ namespace {
 
 std::string toml_place(const std::string& file, int line, int column) { return fmt::format("{}:{}:{}", file, line, column); }
 
-/// Finds a byte that toml++ must not see: its table of Unicode spaces has undefined behaviour, and no bare key or number may hold one anyway.
+/// Finds a byte that toml++ must not see: its table of Unicode spaces has undefined behaviour, and no bare key or number may hold one
+/// anyway.
 class AsciiScan {
  public:
   AsciiScan(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   /// Errors: Error with the place of such a byte, or of a key of so many parts that toml++ would run out of stack.
   void run() {
-    if (text_.starts_with("\xEF\xBB\xBF")) throw Error("{}: starts with a byte order mark; save it as UTF-8 without one", toml_place(file_, 1, 1));
+    if (text_.starts_with("\xEF\xBB\xBF"))
+      throw Error("{}: starts with a byte order mark; save it as UTF-8 without one", toml_place(file_, 1, 1));
     while (at_ < text_.size()) {
       const char c = text_[at_];
       if (c == '#') skip_comment();
@@ -81,7 +83,8 @@ TomlValue converted(const toml::node& node, const std::string& file) {
     for (const auto& [key, value] : *table) {
       members.emplace_back(std::string(key.str()), converted(value, file));
       const auto begin = key.source().begin;
-      if (begin.line > 0) members.back().second.line = static_cast<int>(begin.line), members.back().second.column = static_cast<int>(begin.column);
+      if (begin.line > 0)
+        members.back().second.line = static_cast<int>(begin.line), members.back().second.column = static_cast<int>(begin.column);
     }
     std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     result.value = std::move(members);
@@ -146,7 +149,8 @@ TomlValue parse_toml(std::string_view text, const std::string& file) {
   }
 }
 
-TomlReader::TomlReader(const TomlValue& table, std::string file, std::string path) : table_(table), file_(std::move(file)), path_(std::move(path)) {
+TomlReader::TomlReader(const TomlValue& table, std::string file, std::string path)
+    : table_(table), file_(std::move(file)), path_(std::move(path)) {
   SPT_CHECK(std::holds_alternative<TomlValue::Table>(table.value), "{} is no table", path_);
 }
 
@@ -224,13 +228,16 @@ bool TomlReader::is_list(const std::string& key) { return has(key) && std::holds
 bool TomlReader::is_list_of_tables(const std::string& key) {
   if (!is_list(key)) return false;
   const auto& list = std::get<TomlValue::List>(lookup(key)->value);
-  return !list.empty() && std::all_of(list.begin(), list.end(), [](const TomlValue& v) { return std::holds_alternative<TomlValue::Table>(v.value); });
+  return !list.empty() &&
+         std::all_of(list.begin(), list.end(), [](const TomlValue& v) { return std::holds_alternative<TomlValue::Table>(v.value); });
 }
 
 void TomlReader::finish() const {
   for (const auto& [key, value] : members())
     if (!seen_.contains(key))
-      throw Error("{}: {}", place(value), unknown_name(path_.empty() ? "key" : fmt::format("key of {}", path_), key, std::vector<std::string>(seen_.begin(), seen_.end())));
+      throw Error(
+          "{}: {}", place(value),
+          unknown_name(path_.empty() ? "key" : fmt::format("key of {}", path_), key, std::vector<std::string>(seen_.begin(), seen_.end())));
 }
 
 std::string TomlReader::place(const TomlValue& value) const { return toml_place(file_, value.line, value.column); }
@@ -242,6 +249,8 @@ std::string TomlReader::place(const std::string& key) const {
 
 std::string TomlReader::name(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
 
-void TomlReader::fail(const std::string& key, const std::string& message) const { throw Error("{}: {}: {}", place(key), name(key), message); }
+void TomlReader::fail(const std::string& key, const std::string& message) const {
+  throw Error("{}: {}: {}", place(key), name(key), message);
+}
 
 }  // namespace spt

@@ -22,8 +22,8 @@ struct TomlValue {
   int line = 1, column = 1;
 };
 
-/// Errors: Error "<file>:<line>:<column>: ..." for what is not TOML 1.0, a key that stands twice, a date, a number that is not finite, and a
-/// byte outside ASCII anywhere but in strings and comments.
+/// Errors: Error "<file>:<line>:<column>: ..." for what is not TOML 1.0, a key that stands twice, a date, a number that is not finite, and
+/// a byte outside ASCII anywhere but in strings and comments.
 TomlValue parse_toml(std::string_view text, const std::string& file);
 
 /// Reads one table strictly: a wrong type, a missing key, and at finish() a key nobody asked for, are Errors that begin with
@@ -54,8 +54,8 @@ class TomlReader {
   }
   TomlReader table(const std::string& key);
   std::vector<TomlReader> tables(const std::string& key);  ///< [[key]]; none if missing
-  const TomlValue& at(const std::string& key);              ///< Errors: Error if missing
-  OptionValue scalar(const std::string& key);               ///< bool, integer, float or string
+  const TomlValue& at(const std::string& key);             ///< Errors: Error if missing
+  OptionValue scalar(const std::string& key);              ///< bool, integer, float or string
   std::vector<std::string> keys() const;
   bool is_table(const std::string& key);
   bool is_list(const std::string& key);

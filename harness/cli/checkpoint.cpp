@@ -35,7 +35,8 @@ void show_checkpoint(const CheckpointFlags& flags, Context& context) {
   context.out << fmt::format("{}: {} tensors, {} values\n", flags.file, file.tensors.size(), values);
   for (const auto& [key, value] : file.metadata) context.out << fmt::format("{} = {}\n", key, value);
   context.out << fmt::format("  {:<{}}  {:<5}  {}\n", "tensor", width, "dtype", "shape");
-  for (const auto& [name, tensor] : file.tensors) context.out << fmt::format("  {:<{}}  {:<5}  {}\n", name, width, tensor.dtype, tensor_shape(tensor));
+  for (const auto& [name, tensor] : file.tensors)
+    context.out << fmt::format("  {:<{}}  {:<5}  {}\n", name, width, tensor.dtype, tensor_shape(tensor));
 }
 
 /// A value as a matrix file would spell it; the quotes of a text may be left out.
@@ -79,13 +80,16 @@ ComponentSpec weights_architecture(const CheckpointFlags& flags, const Catalog& 
 void convert_checkpoint(const CheckpointFlags& flags, bool to_ours, Context& context) {
   const auto worker = make_worker_client({worker_program(flags.worker), default_cache()});
   const ComponentSpec architecture = weights_architecture(flags, worker->catalog());
-  const ConvertAnswer answer = worker->convert({to_ours, flags.names, architecture.name, architecture.options, flags.file, flags.output, flags.drop});
+  const ConvertAnswer answer =
+      worker->convert({to_ours, flags.names, architecture.name, architecture.options, flags.file, flags.output, flags.drop});
   for (const auto& [from, to] : answer.taken) context.out << fmt::format("copied   {} -> {}\n", from, to);
   for (const std::string& name : answer.dropped) context.out << fmt::format("dropped  {}\n", name);
-  context.out << fmt::format("{}: {} copied, {} dropped, SHA-256 {}\n", flags.output, answer.taken.size(), answer.dropped.size(), answer.sha256);
+  context.out << fmt::format("{}: {} copied, {} dropped, SHA-256 {}\n", flags.output, answer.taken.size(), answer.dropped.size(),
+                             answer.sha256);
 }
 
-CLI::App* convert_command(CLI::App& verb, const std::shared_ptr<CheckpointFlags>& flags, const std::string& name, const std::string& effect) {
+CLI::App* convert_command(CLI::App& verb, const std::shared_ptr<CheckpointFlags>& flags, const std::string& name,
+                          const std::string& effect) {
   CLI::App* command = verb.add_subcommand(name, effect);
   command->add_option("file", flags->file, "safetensors file")->required()->check(CLI::ExistingFile);
   command->add_option("--architecture", flags->architecture, "which of ours the weights belong to");

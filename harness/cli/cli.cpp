@@ -12,7 +12,8 @@ namespace spt::cli {
 namespace {
 
 // One line a verb.
-constexpr void (*kVerbs[])(CLI::App&, Context&) = {add_checkpoint, add_data, add_doctor, add_list, add_plan, add_report, add_run, add_status};
+constexpr void (*kVerbs[])(CLI::App&, Context&) = {add_checkpoint, add_data,   add_doctor, add_list,
+                                                   add_plan,       add_report, add_run,    add_status};
 
 std::vector<std::string> verb_names(const CLI::App& app) {
   std::vector<std::string> names;

@@ -36,7 +36,8 @@ void refuse_options(const CLI::App& command, const std::string& task, const std:
 }
 
 void make_chosen(const CLI::App& command, DataFlags& flags, const formats::LineSink& say) {
-  const std::vector<std::string> listops_only = {"--max-length", "--min-length", "--max-depth", "--max-arguments", "--train", "--validation", "--test"};
+  const std::vector<std::string> listops_only = {"--max-length", "--min-length", "--max-depth", "--max-arguments",
+                                                 "--train",      "--validation", "--test"};
   if (const formats::PathfinderSet* set = formats::find_pathfinder_set(flags.generated)) {
     refuse_options(command, flags.generated, listops_only);
     flags.pathfinder.seed = flags.seed;
@@ -65,7 +66,8 @@ void add_make(CLI::App& verb, const std::shared_ptr<DataFlags>& flags, const for
 }
 
 void add_show(CLI::App& verb, const std::shared_ptr<DataFlags>& flags, const formats::LineSink& say) {
-  CLI::App* show = data_command(verb, *flags, "show", "Look at examples: images as a contact sheet (PNG), signals as waveforms (SVG), texts as lines");
+  CLI::App* show =
+      data_command(verb, *flags, "show", "Look at examples: images as a contact sheet (PNG), signals as waveforms (SVG), texts as lines");
   show->add_option("task", flags->generated, "such as pathx")->required();
   show->add_option("-n", flags->show.n, "how many")->capture_default_str();
   show->add_option("--out", flags->out, "file to write (default: TASK.png or TASK.svg here)");
@@ -85,7 +87,8 @@ void add_data(CLI::App& app, Context& context) {
   CLI::App* list = data_command(*verb, *flags, "list", "Which files each task needs, and whether they are there");
   list->add_option("tasks", flags->tasks, "default: all");
   list->callback([flags, say] { formats::list_data(data_root(flags->root), flags->tasks, say); });
-  CLI::App* verify = data_command(*verb, *flags, "verify", "Compare every file with the published one; exit code 1 if a task's data are not whole");
+  CLI::App* verify =
+      data_command(*verb, *flags, "verify", "Compare every file with the published one; exit code 1 if a task's data are not whole");
   verify->add_option("tasks", flags->tasks, "default: all that have data");
   verify->callback([flags, say, &context] { context.exit_code = formats::verify_data(data_root(flags->root), flags->tasks, say) ? 0 : 1; });
   CLI::App* fetch = data_command(*verb, *flags, "fetch", "Download and verify; goes on where it was cut");

@@ -51,8 +51,9 @@ std::pair<std::string, int> run_selftest(const std::filesystem::path& worker, co
   boost::asio::io_context io;
   int status = -1;
   {
-    const schedule::Child child(io, {.program = worker, .arguments = {"selftest", device}, .log = log, .environment = {"GOMP_SPINCOUNT=0"}, .memory_limit = 0},
-                                [&](int wait_status) { status = wait_status; });
+    const schedule::Child child(
+        io, {.program = worker, .arguments = {"selftest", device}, .log = log, .environment = {"GOMP_SPINCOUNT=0"}, .memory_limit = 0},
+        [&](int wait_status) { status = wait_status; });
     io.run();
   }
   std::string text = read_file(log);
@@ -63,8 +64,10 @@ std::pair<std::string, int> run_selftest(const std::filesystem::path& worker, co
 void check_worker(const DoctorFlags& flags, Checkup& checkup) {
   const std::filesystem::path worker = worker_program(flags.worker);
   const Catalog catalog = make_worker_client({.program = worker, .cache = default_cache()})->catalog();
-  checkup.say(true, fmt::format("worker {}: build {}, {}, LibTorch {}", worker.string(), catalog.build_id.substr(0, 12), catalog.compiler, catalog.libtorch));
-  checkup.say(true, fmt::format("{} architectures, {} tasks, {} protocols", catalog.architectures.size(), catalog.tasks.size(), catalog.protocols.size()));
+  checkup.say(true, fmt::format("worker {}: build {}, {}, LibTorch {}", worker.string(), catalog.build_id.substr(0, 12), catalog.compiler,
+                                catalog.libtorch));
+  checkup.say(true, fmt::format("{} architectures, {} tasks, {} protocols", catalog.architectures.size(), catalog.tasks.size(),
+                                catalog.protocols.size()));
   if (!catalog.cuda) checkup.note("this LibTorch has no CUDA half: everything runs on the CPU");
   else if (schedule::available_gpus() == 0) checkup.note("no NVIDIA GPU answers: CUDA was not executed");
   else if (flags.device == "cpu") checkup.note("CUDA was not executed; `spt-bench doctor --device cuda` does");
@@ -79,7 +82,8 @@ void check_worker(const DoctorFlags& flags, Checkup& checkup) {
 
 void check_data(const DoctorFlags& flags, Checkup& checkup) {
   const std::filesystem::path root = data_root(flags.data);
-  checkup.note(fmt::format("data folder {}{}", root.string(), std::filesystem::is_directory(root) ? "" : " (not there: generated and packaged data need none)"));
+  checkup.note(fmt::format("data folder {}{}", root.string(),
+                           std::filesystem::is_directory(root) ? "" : " (not there: generated and packaged data need none)"));
   formats::list_data(root, {}, [&](const std::string& line) { checkup.note(line); });
 }
 
@@ -87,14 +91,16 @@ void check_disk(const DoctorFlags& flags, Checkup& checkup) {
   constexpr uintmax_t kWanted = uintmax_t{1} << 30;
   const std::filesystem::path folder = std::filesystem::absolute(flags.db).parent_path();
   const uintmax_t free = std::filesystem::space(folder).available;
-  checkup.say(free >= kWanted, fmt::format("disk: {:.1f} GiB free in {} (a run wants at least 1)", static_cast<double>(free) / static_cast<double>(1 << 30), folder.string()));
+  checkup.say(free >= kWanted, fmt::format("disk: {:.1f} GiB free in {} (a run wants at least 1)",
+                                           static_cast<double>(free) / static_cast<double>(1 << 30), folder.string()));
 }
 
 void check_database(const DoctorFlags& flags, Checkup& checkup) {
   if (!std::filesystem::exists(flags.db)) return checkup.note(fmt::format("database {}: none yet", flags.db));
   const results::Store store(flags.db, results::Store::Mode::kReadOnly);
   const std::string problem = store.integrity_problem();
-  checkup.say(problem.empty(), fmt::format("database {}: {}", flags.db, problem.empty() ? fmt::format("sound, {} jobs", store.status("").jobs) : problem));
+  checkup.say(problem.empty(),
+              fmt::format("database {}: {}", flags.db, problem.empty() ? fmt::format("sound, {} jobs", store.status("").jobs) : problem));
   if (!store.note().empty()) checkup.note(store.note());
 }
 
@@ -109,11 +115,14 @@ void doctor(const DoctorFlags& flags, Context& context) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("doctor", "Checks worker, kernels (each executed once against its slow twin), data, disk and database");
+  CLI::App* verb =
+      app.add_subcommand("doctor", "Checks worker, kernels (each executed once against its slow twin), data, disk and database");
   const auto flags = std::make_shared<DoctorFlags>();
   verb->add_option("--db", flags->db, "database file")->capture_default_str()->check(path_given());
   verb->add_option("--data", flags->data, "data folder (default: $SPT_DATA, else ./data)");
-  verb->add_option("--device", flags->device, "where the kernels are executed")->capture_default_str()->check(CLI::IsMember({"cpu", "cuda"}));
+  verb->add_option("--device", flags->device, "where the kernels are executed")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"cpu", "cuda"}));
   verb->add_option("--worker", flags->worker, "worker program (default: spt-bench-worker beside this one)");
   verb->callback([flags, &context] { doctor(*flags, context); });
 }

@@ -20,8 +20,8 @@ std::string options_table(const std::vector<OptionSchema>& options) {
   if (options.empty()) return "No options.\n";
   std::string text = "| option | default | allowed | effect |\n|---|---|---|---|\n";
   for (const OptionSchema& option : options)
-    text += fmt::format("| `{}` | {} | {} | {} |\n", option.name, guide_cell(to_text(option.default_value)), guide_cell(range_text(option.info)),
-                        guide_cell(option.info.effect));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", option.name, guide_cell(to_text(option.default_value)),
+                        guide_cell(range_text(option.info)), guide_cell(option.info.effect));
   return text;
 }
 
@@ -51,15 +51,19 @@ std::string options_text(const OptionMap& options) {
 std::string architectures_guide(const Catalog& catalog) {
   std::string text =
       "# Architectures\n\n"
-      "Written by `scripts/make-guides` from what the worker has registered. Each can be named in a matrix, with a size preset (`size = \"100K\"`: parameters\n"
-      "of the body, within 10 %; a name in small letters is a published model) or with `options`. Proof of each: the cases below `tests/reference/cases`,\n"
-      "weights, inputs, outputs and gradients of published code or of an independent implementation, which `spt-reference-tests --filter NAME` compares in\n"
+      "Written by `scripts/make-guides` from what the worker has registered. Each can be named in a matrix, with a size preset (`size = "
+      "\"100K\"`: parameters\n"
+      "of the body, within 10 %; a name in small letters is a published model) or with `options`. Proof of each: the cases below "
+      "`tests/reference/cases`,\n"
+      "weights, inputs, outputs and gradients of published code or of an independent implementation, which `spt-reference-tests --filter "
+      "NAME` compares in\n"
       "float64.\n\n"
       "| name | what | causal with | presets |\n|---|---|---|---|\n";
   for (const ArchitectureEntry& entry : catalog.architectures) {
     std::vector<std::string> sizes;
     for (const auto& [name, options] : entry.sizes) sizes.push_back(name);
-    text += fmt::format("| {} | {}{} | {} | {} |\n", guide_link(entry.name), guide_cell(entry.summary), entry.trivial ? " (a baseline: every table shows it)" : "",
+    text += fmt::format("| {} | {}{} | {} | {} |\n", guide_link(entry.name), guide_cell(entry.summary),
+                        entry.trivial ? " (a baseline: every table shows it)" : "",
                         entry.causal.empty() ? "-" : "`" + options_text(entry.causal) + "`", fmt::join(sizes, " "));
   }
   for (const ArchitectureEntry& entry : catalog.architectures) {
@@ -73,15 +77,18 @@ std::string architectures_guide(const Catalog& catalog) {
 std::string tasks_guide(const Catalog& catalog) {
   std::string text =
       "# Tasks\n\n"
-      "Written by `scripts/make-guides` from what the worker has registered. `spt-bench data list` says which data are here, how large they are and under which\n"
+      "Written by `scripts/make-guides` from what the worker has registered. `spt-bench data list` says which data are here, how large "
+      "they are and under which\n"
       "licence; `spt-bench data fetch`, `make` and `verify` get, generate and check them.\n\n"
       "| name | what |\n|---|---|\n";
   for (const TaskEntry& entry : catalog.tasks) text += fmt::format("| {} | {} |\n", guide_link(entry.name), guide_cell(entry.summary));
   text +=
       "\n## What two splits share\n\n"
-      "A test opens each task and compares the examples of its splits by a hash of their content; only those of these tasks may meet. How many do is noted with every attempt.\n\n"
+      "A test opens each task and compares the examples of its splits by a hash of their content; only those of these tasks may meet. How "
+      "many do is noted with every attempt.\n\n"
       "| task | what is in two splits |\n|---|---|\n";
-  for (const TaskEntry& entry : catalog.tasks) text += fmt::format("| {} | {} |\n", guide_link(entry.name), entry.leaks.empty() ? "nothing" : guide_cell(entry.leaks));
+  for (const TaskEntry& entry : catalog.tasks)
+    text += fmt::format("| {} | {} |\n", guide_link(entry.name), entry.leaks.empty() ? "nothing" : guide_cell(entry.leaks));
   for (const TaskEntry& entry : catalog.tasks) text += guide_heading(entry) + options_table(entry.options);
   return text;
 }

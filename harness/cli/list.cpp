@@ -22,13 +22,16 @@ const std::vector<std::string> kKinds = {"architectures", "tasks", "protocols", 
 
 void print_title(Context& context, const std::string& title) { context.out << title << '\n'; }
 
-void print_row(Context& context, const std::string& name, const std::string& text) { context.out << fmt::format("  {:<14}  {}\n", name, text); }
+void print_row(Context& context, const std::string& name, const std::string& text) {
+  context.out << fmt::format("  {:<14}  {}\n", name, text);
+}
 
 void print_options(Context& context, const std::vector<OptionSchema>& options) {
   context.out << (options.empty() ? "options: none\n" : "options\n");
   for (const OptionSchema& option : options) {
     const std::string range = range_text(option.info);
-    context.out << fmt::format("  {:<20} = {:<12} {}{}\n", option.name, to_text(option.default_value), option.info.effect, range.empty() ? "" : " (" + range + ")");
+    context.out << fmt::format("  {:<20} = {:<12} {}{}\n", option.name, to_text(option.default_value), option.info.effect,
+                               range.empty() ? "" : " (" + range + ")");
   }
 }
 
@@ -73,8 +76,9 @@ void list_matrices(const ListFlags& flags, Context& context) {
     print_title(context, "matrices");
     for (const auto& [name, text] : matrix_files()) {
       const Matrix matrix = parse_matrix(text, std::string(name) + ".toml");
-      print_row(context, std::string(name), fmt::format("{} architectures, {} tasks, {} protocols, {} seeds ({})", matrix.architectures.size(), matrix.tasks.size(),
-                                                       matrix.protocols.size(), matrix.seeds.size(), matrix.profile));
+      print_row(context, std::string(name),
+                fmt::format("{} architectures, {} tasks, {} protocols, {} seeds ({})", matrix.architectures.size(), matrix.tasks.size(),
+                            matrix.protocols.size(), matrix.seeds.size(), matrix.profile));
     }
     return;
   }
@@ -87,7 +91,8 @@ void list_matrices(const ListFlags& flags, Context& context) {
       for (const MatrixComponent& component : components) labels.push_back(component.label);
       print_row(context, title, fmt::format("{}", fmt::join(labels, ", ")));
     };
-    print_title(context, fmt::format("{} ({}), seeds {}; --show prints the file", parsed.name, parsed.profile, fmt::join(parsed.seeds, ", ")));
+    print_title(context,
+                fmt::format("{} ({}), seeds {}; --show prints the file", parsed.name, parsed.profile, fmt::join(parsed.seeds, ", ")));
     row("architectures", parsed.architectures);
     row("tasks", parsed.tasks);
     row("protocols", parsed.protocols);
@@ -103,27 +108,35 @@ ModelQuery scratch_query(const Catalog& catalog, const ListFlags& flags) {
   const ProtocolUse use = protocol_use(catalog, protocol);
   const StageEntry& stage = use.entry->stages.back();
   const Matrix no_matrix;  // so that recipes and defaults decide
-  return {architecture_spec(catalog, architecture, false), task_spec(catalog, task), objective_spec(catalog, use, stage, 0),
-          TrainValues(no_matrix, catalog).train(architecture, task, protocol.name, stage.name), flags.profile, false};
+  return {architecture_spec(catalog, architecture, false),
+          task_spec(catalog, task),
+          objective_spec(catalog, use, stage, 0),
+          TrainValues(no_matrix, catalog).train(architecture, task, protocol.name, stage.name),
+          flags.profile,
+          false};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return shape.empty() ? "scalar" : fmt::format("{}", fmt::join(shape, " x ")); }
 
 void print_groups(const ModelQuery& query, const ModelAnswer& answer, Context& context) {
-  context.out << fmt::format("{} on {}, profile {}: {} trained tensors, {} parameters; learning rates before the schedule ({})\n", query.architecture.name, query.task.name, query.profile,
-                             answer.groups.size(), answer.parameters, query.train.schedule);
+  context.out << fmt::format("{} on {}, profile {}: {} trained tensors, {} parameters; learning rates before the schedule ({})\n",
+                             query.architecture.name, query.task.name, query.profile, answer.groups.size(), answer.parameters,
+                             query.train.schedule);
   size_t width = 6;
   for (const GroupRow& row : answer.groups) width = std::max(width, row.tensor.size());
   context.out << fmt::format("  {:<{}}  {:<14}  {:<10}  {:>8}  {:>8}\n", "tensor", width, "shape", "role", "lr", "decay");
   for (const GroupRow& row : answer.groups)
-    context.out << fmt::format("  {:<{}}  {:<14}  {:<10}  {:>8}  {:>8}\n", row.tensor, width, shape_text(row.shape), row.role, row.lr, row.weight_decay);
+    context.out << fmt::format("  {:<{}}  {:<14}  {:<10}  {:>8}  {:>8}\n", row.tensor, width, shape_text(row.shape), row.role, row.lr,
+                               row.weight_decay);
 }
 
 /// Tensor, shape, role, learning rate and decay of everything that an architecture trains.
 void list_groups(const ListFlags& flags, Context& context) {
   static const std::vector<std::string> kProfiles = {"fair", "paper"};
-  if (flags.kind != "architectures" || flags.name.empty()) throw Error("--groups belongs to one architecture: spt-bench list architectures NAME --groups");
-  if (std::find(kProfiles.begin(), kProfiles.end(), flags.profile) == kProfiles.end()) throw Error("{}", unknown_name("profile", flags.profile, kProfiles));
+  if (flags.kind != "architectures" || flags.name.empty())
+    throw Error("--groups belongs to one architecture: spt-bench list architectures NAME --groups");
+  if (std::find(kProfiles.begin(), kProfiles.end(), flags.profile) == kProfiles.end())
+    throw Error("{}", unknown_name("profile", flags.profile, kProfiles));
   const auto worker = make_worker_client({worker_program(flags.worker), default_cache()});
   const ModelQuery query = scratch_query(worker->catalog(), flags);
   const DescribeAnswer answer = worker->describe({data_root(flags.data).string(), {}, {query}});
@@ -139,7 +152,8 @@ void print_guide(const Catalog& catalog, const std::string& kind, Context& conte
 
 void list(const ListFlags& flags, Context& context) {
   if (flags.groups) return list_groups(flags, context);
-  if (!flags.kind.empty() && std::find(kKinds.begin(), kKinds.end(), flags.kind) == kKinds.end()) throw Error("{}", unknown_name("list", flags.kind, kKinds));
+  if (!flags.kind.empty() && std::find(kKinds.begin(), kKinds.end(), flags.kind) == kKinds.end())
+    throw Error("{}", unknown_name("list", flags.kind, kKinds));
   const auto wanted = [&](const char* kind) { return flags.kind.empty() || flags.kind == kind; };
   if (flags.kind != "matrices") {
     const Catalog catalog = make_worker_client({worker_program(flags.worker), default_cache()})->catalog();

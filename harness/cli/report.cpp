@@ -37,8 +37,10 @@ void report(const ReportFlags& flags, Context& context) {
   const results::Store store(flags.db, results::Store::Mode::kReadOnly);
   const std::vector<results::MatrixRow> matrices = chosen_matrices(store, flags);
   for (const results::MatrixRow& matrix : matrices) {
-    const std::filesystem::path folder = matrices.size() == 1 ? std::filesystem::path(flags.out) : std::filesystem::path(flags.out) / matrix.name;
-    print_report(store, matrix, {.allow_mixed = flags.allow_mixed, .figures = !flags.out.empty()}, flags.out.empty() ? std::filesystem::path() : folder, context);
+    const std::filesystem::path folder =
+        matrices.size() == 1 ? std::filesystem::path(flags.out) : std::filesystem::path(flags.out) / matrix.name;
+    print_report(store, matrix, {.allow_mixed = flags.allow_mixed, .figures = !flags.out.empty()},
+                 flags.out.empty() ? std::filesystem::path() : folder, context);
   }
 }
 

@@ -67,8 +67,8 @@ class SpecSource {
 
 /// What each stage of the plan weighs in the display of progress: the seconds that plan would state, or FLOPs where they are not to be had.
 /// A job that cannot be probed is no reason not to run the others.
-std::vector<double> stage_costs(const Plan& plan, const Work& work, const results::Store& store, WorkerClient& worker, const RunFlags& flags,
-                                const schedule::RunOptions& options, Context& context) {
+std::vector<double> stage_costs(const Plan& plan, const Work& work, const results::Store& store, WorkerClient& worker,
+                                const RunFlags& flags, const schedule::RunOptions& options, Context& context) {
   if (!flags.no_probe && !work.run.empty()) {
     try {
       const EstimateOptions asked{options.data_root, options.slots.front().device, flags.slots.threads};
@@ -118,7 +118,8 @@ std::unique_ptr<schedule::Observer> make_observer(std::ostream& out) {
 }
 
 void print_summary(const schedule::RunSummary& summary, const RunFlags& flags, Context& context) {
-  context.out << fmt::format("{} stages done, {} failed, {} blocked, {} left\n", summary.done, summary.failed, summary.blocked, summary.left);
+  context.out << fmt::format("{} stages done, {} failed, {} blocked, {} left\n", summary.done, summary.failed, summary.blocked,
+                             summary.left);
   for (const auto& [label, reason] : summary.failures) context.out << fmt::format("  {}: {}\n", label, reason);
   if (summary.failed + summary.blocked + summary.left > 0)
     context.out << fmt::format("run `spt-bench run --matrix {} --db {}` again to go on\n", flags.matrix, flags.db);
@@ -144,21 +145,27 @@ void run_matrix(const RunFlags& flags, Context& context) {
   results::Store store(flags.db, results::Store::Mode::kReadWrite);
   std::filesystem::create_directories(options.runs);
   log_to_file(flags.db + ".log");
-  if (const int64_t left = schedule::recover(store, options.runs)) context.out << fmt::format("{} stages of an interrupted run are taken up again\n", left);
+  if (const int64_t left = schedule::recover(store, options.runs))
+    context.out << fmt::format("{} stages of an interrupted run are taken up again\n", left);
   record(store, plan);
-  const Work work = work_left(plan, store.stage_states(), {.retry = {flags.retry.begin(), flags.retry.end()},
-                                                          .has_checkpoint = [&](const std::string& key) { return std::filesystem::exists(options.runs / key / "best.safetensors"); }});
-  context.out << fmt::format("{}: {} jobs, {} done, {} stages to run on {} slots\n", plan.matrix.name, work.jobs, work.jobs_done, work.run.size(), options.slots.size());
+  const Work work = work_left(plan, store.stage_states(),
+                              {.retry = {flags.retry.begin(), flags.retry.end()}, .has_checkpoint = [&](const std::string& key) {
+                                 return std::filesystem::exists(options.runs / key / "best.safetensors");
+                               }});
+  context.out << fmt::format("{}: {} jobs, {} done, {} stages to run on {} slots\n", plan.matrix.name, work.jobs, work.jobs_done,
+                             work.run.size(), options.slots.size());
   const auto observer = make_observer(context.out);
   const std::vector<double> costs = stage_costs(plan, work, store, *client, flags, options, context);
-  const schedule::RunSummary summary = schedule::Supervisor(store, options, tasks_of(plan, work.run, costs), SpecSource(plan, work.run), *observer).run();
+  const schedule::RunSummary summary =
+      schedule::Supervisor(store, options, tasks_of(plan, work.run, costs), SpecSource(plan, work.run), *observer).run();
   print_summary(summary, flags, context);
   const results::MatrixRow row = matrix_row(plan);
   const results::StatusCounts counts = store.status(row.id);
   if (counts.done < counts.jobs) context.exit_code = 1;
   if (work.run.empty() && work.jobs_failed + work.jobs_blocked > 0)
-    context.out << fmt::format("{} jobs stay failed and {} blocked by them: `spt-bench status --db {} --failures` says why; diverged, data and oom need --retry\n",
-                               work.jobs_failed, work.jobs_blocked, flags.db);
+    context.out << fmt::format(
+        "{} jobs stay failed and {} blocked by them: `spt-bench status --db {} --failures` says why; diverged, data and oom need --retry\n",
+        work.jobs_failed, work.jobs_blocked, flags.db);
   if (!flags.no_report && !summary.stopped)
     for (const results::MatrixRow& matrix : store.matrices())
       if (matrix.id == row.id) print_tables(store, matrix, context);
@@ -167,24 +174,40 @@ void run_matrix(const RunFlags& flags, Context& context) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("run", "Trains what a matrix wants and the database does not have yet; Ctrl-C stops it, the same line goes on");
+  CLI::App* verb =
+      app.add_subcommand("run", "Trains what a matrix wants and the database does not have yet; Ctrl-C stops it, the same line goes on");
   const auto flags = std::make_shared<RunFlags>();
   verb->add_option("--matrix", flags->matrix, "path of a matrix file, or the name of a shipped one")->required();
-  verb->add_option("--db", flags->db, "database file; run folders are in <db>.runs, the log in <db>.log")->capture_default_str()->check(path_given());
+  verb->add_option("--db", flags->db, "database file; run folders are in <db>.runs, the log in <db>.log")
+      ->capture_default_str()
+      ->check(path_given());
   verb->add_option("--data", flags->data, "data folder (default: $SPT_DATA, else ./data)");
   verb->add_option("--device", flags->slots.device, "cpu, cuda (every GPU) or cuda:N,M,...")->capture_default_str();
   verb->add_option("--slots", flags->slots.slots, "stages trained at a time on CPU (default: cores / threads)");
   verb->add_option("--threads", flags->slots.threads, "CPU threads a slot")->capture_default_str();
   verb->add_option("--jobs-per-gpu", flags->slots.jobs_per_gpu, "stages trained at a time on each GPU")->capture_default_str();
-  verb->add_option("--wall-s", flags->limits.wall_s, "longest run of one stage, seconds; 0: no limit")->capture_default_str()->check(not_negative());
-  verb->add_option("--silence-s", flags->limits.silence_s, "longest time a stage may be silent, seconds; 0: no limit")->capture_default_str()->check(not_negative());
-  verb->add_option("--memory-gib", flags->memory_gib, "memory of one worker, GiB; 0: no limit")->capture_default_str()->check(not_negative());
-  verb->add_option("--keep", flags->keep, "checkpoints to keep when a stage is done")->capture_default_str()->check(CLI::IsMember({"none", "best"}));
-  verb->add_option("--retry", flags->retry, "failure classes to run again beside those that always are")->check(CLI::IsMember({"diverged", "data", "oom"}));
+  verb->add_option("--wall-s", flags->limits.wall_s, "longest run of one stage, seconds; 0: no limit")
+      ->capture_default_str()
+      ->check(not_negative());
+  verb->add_option("--silence-s", flags->limits.silence_s, "longest time a stage may be silent, seconds; 0: no limit")
+      ->capture_default_str()
+      ->check(not_negative());
+  verb->add_option("--memory-gib", flags->memory_gib, "memory of one worker, GiB; 0: no limit")
+      ->capture_default_str()
+      ->check(not_negative());
+  verb->add_option("--keep", flags->keep, "checkpoints to keep when a stage is done")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"none", "best"}));
+  verb->add_option("--retry", flags->retry, "failure classes to run again beside those that always are")
+      ->check(CLI::IsMember({"diverged", "data", "oom"}));
   verb->add_flag("--fail-fast", flags->fail_fast, "stop at the first failure");
-  verb->add_option("--max-failures", flags->max_failures, "stop after so many failures; 0: never")->capture_default_str()->check(not_negative());
+  verb->add_option("--max-failures", flags->max_failures, "stop after so many failures; 0: never")
+      ->capture_default_str()
+      ->check(not_negative());
   verb->add_option("--checkpoint-s", flags->checkpoint_s, "seconds between checkpoints")->capture_default_str()->check(positive());
-  verb->add_option("--prefetch", flags->prefetch_threads, "threads of a worker that prepare batches")->capture_default_str()->check(CLI::Range(0, 64));
+  verb->add_option("--prefetch", flags->prefetch_threads, "threads of a worker that prepare batches")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 64));
   verb->add_flag("--resume-across", flags->resume_across, "go on from checkpoints of another build or device kind");
   verb->add_flag("--no-probe", flags->no_probe, "estimate the time left from FLOPs, without training 3 steps of each model first");
   verb->add_flag("--no-report", flags->no_report, "print no tables at the end");

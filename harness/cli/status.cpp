@@ -50,7 +50,8 @@ void status(const StatusFlags& flags, Context& context) {
 }  // namespace
 
 void add_status(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("status", "Jobs done, running and failed by class, for each matrix; exit code 1 while any is not done");
+  CLI::App* verb =
+      app.add_subcommand("status", "Jobs done, running and failed by class, for each matrix; exit code 1 while any is not done");
   const auto flags = std::make_shared<StatusFlags>();
   verb->add_option("--db", flags->db, "database file")->capture_default_str()->check(path_given());
   verb->add_flag("--failures", flags->failures, "name each failed job and why");

@@ -63,7 +63,8 @@ struct Child::Impl {
   bool ended = false;
 };
 
-Child::Child(boost::asio::io_context& context, const ChildOptions& options, std::function<void(int)> on_exit) : impl_(std::make_unique<Impl>()) {
+Child::Child(boost::asio::io_context& context, const ChildOptions& options, std::function<void(int)> on_exit)
+    : impl_(std::make_unique<Impl>()) {
   const int log = ::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log < 0) throw Error("cannot open the log '{}': {}", options.log.string(), std::strerror(errno));
   const std::vector<std::string> environment = merged_environment(options.environment);

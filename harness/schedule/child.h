@@ -15,9 +15,9 @@ namespace spt::schedule {
 struct ChildOptions {
   std::filesystem::path program;
   std::vector<std::string> arguments;
-  std::filesystem::path log;                ///< stdout and stderr are appended here
-  std::vector<std::string> environment;     ///< "K=V", over this process's own
-  int64_t memory_limit = 0;                 ///< bytes of data (RLIMIT_DATA); 0: none
+  std::filesystem::path log;             ///< stdout and stderr are appended here
+  std::vector<std::string> environment;  ///< "K=V", over this process's own
+  int64_t memory_limit = 0;              ///< bytes of data (RLIMIT_DATA); 0: none
 };
 
 /// A process in a group of its own that dies with this one. Start it from a thread that lives as long as the child may (PR_SET_PDEATHSIG).
@@ -29,8 +29,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   pid_t pid() const;
-  void signal(int number);        ///< to the whole group
-  int64_t resident_bytes() const; ///< VmRSS, 0 once it has ended
+  void signal(int number);         ///< to the whole group
+  int64_t resident_bytes() const;  ///< VmRSS, 0 once it has ended
 
  private:
   struct Impl;

@@ -60,7 +60,9 @@ class LiveObserver : public Observer {
 class PlainObserver : public Observer {
  public:
   PlainObserver(std::ostream& out, std::chrono::seconds interval) : out_(out), interval_(interval) {}
-  void started(const StageTask& task, const Slot& slot) override { out_ << fmt::format("start {} on {}", task.label, slot.name()) << std::endl; }
+  void started(const StageTask& task, const Slot& slot) override {
+    out_ << fmt::format("start {} on {}", task.label, slot.name()) << std::endl;
+  }
   void ended(const StageTask& task, const std::string& status, const std::string& message, double seconds) override {
     out_ << ended_line(task, status, message, seconds) << std::endl;
   }

@@ -48,8 +48,8 @@ std::vector<Slot> make_slots(const SlotOptions& options, int64_t cores, int64_t 
   if (options.device == "cpu") {
     const int64_t count = options.slots > 0 ? options.slots : std::max<int64_t>(1, cores / options.threads);
     if (count * options.threads > cores)
-      throw Error("{} slots of {} threads want {} cores, this machine gives {}: more threads than cores make every job slower", count, options.threads,
-                  count * options.threads, cores);
+      throw Error("{} slots of {} threads want {} cores, this machine gives {}: more threads than cores make every job slower", count,
+                  options.threads, count * options.threads, cores);
     slots.assign(static_cast<size_t>(count), Slot{.device = "cpu", .gpu = -1, .threads = options.threads});
     return slots;
   }

@@ -47,7 +47,7 @@ struct Running {
   std::unique_ptr<JournalFollower> journal;
   std::unique_ptr<Child> child;
   Clock::time_point started = Clock::now(), last_event = Clock::now();
-  std::optional<Verdict> ours;      ///< why we ended it
+  std::optional<Verdict> ours;  ///< why we ended it
   Clock::time_point kill_at = Clock::time_point::max();
   int64_t oom_kills = 0;
   std::optional<int> wait_status;
@@ -57,11 +57,14 @@ struct Running {
 Verdict judge(int wait_status, int64_t oom_kills_before, const std::filesystem::path& journal) {
   if (WIFSIGNALED(wait_status)) {
     const int number = WTERMSIG(wait_status);
-    if (number == SIGKILL && kernel_oom_kills() > oom_kills_before) return {Failure::kOom, "the kernel ended the worker for want of memory"};
-    if (number == SIGKILL || number == SIGTERM || number == SIGINT) return {Failure::kKilled, fmt::format("the worker was ended by signal {} ({})", number, strsignal(number))};
+    if (number == SIGKILL && kernel_oom_kills() > oom_kills_before)
+      return {Failure::kOom, "the kernel ended the worker for want of memory"};
+    if (number == SIGKILL || number == SIGTERM || number == SIGINT)
+      return {Failure::kKilled, fmt::format("the worker was ended by signal {} ({})", number, strsignal(number))};
     return {Failure::kCrashed, fmt::format("the worker crashed with signal {} ({})", number, strsignal(number))};
   }
-  if (!std::filesystem::exists(journal)) return {Failure::kCrashed, fmt::format("'{}' is gone: somebody removed the run folder while the stage ran", journal.string())};
+  if (!std::filesystem::exists(journal))
+    return {Failure::kCrashed, fmt::format("'{}' is gone: somebody removed the run folder while the stage ran", journal.string())};
   return {Failure::kCrashed, fmt::format("the worker ended with exit code {} and without a result", WEXITSTATUS(wait_status))};
 }
 
@@ -79,15 +82,15 @@ struct Supervisor::Impl {
 
   boost::asio::io_context context;
   boost::asio::signal_set signals{context, SIGINT, SIGTERM};
-  std::unordered_map<std::string, size_t> task_of;                 // key -> index
-  std::unordered_map<std::string, std::vector<size_t>> children;   // parent key -> waiting tasks
+  std::unordered_map<std::string, size_t> task_of;                // key -> index
+  std::unordered_map<std::string, std::vector<size_t>> children;  // parent key -> waiting tasks
   std::deque<size_t> ready;
   std::list<Running> running;
   std::vector<bool> slot_busy;
   RunSummary summary;
   Clock::time_point begun = Clock::now();
   bool stopping = false;
-  double cost_done = 0, cost_seconds = 0;    // of the stages that are done, and the slot seconds they took
+  double cost_done = 0, cost_seconds = 0;  // of the stages that are done, and the slot seconds they took
 
   std::filesystem::path dir_of(const std::string& key) const { return options.runs / key; }
 
@@ -100,7 +103,8 @@ struct Supervisor::Impl {
   }
 
   std::vector<std::string> environment(const Slot& slot) const {
-    std::vector<std::string> list = {fmt::format("OMP_NUM_THREADS={}", slot.threads), "GOMP_SPINCOUNT=0", "CUBLAS_WORKSPACE_CONFIG=:4096:8"};
+    std::vector<std::string> list = {fmt::format("OMP_NUM_THREADS={}", slot.threads), "GOMP_SPINCOUNT=0",
+                                     "CUBLAS_WORKSPACE_CONFIG=:4096:8"};
     list.push_back(slot.gpu < 0 ? "CUDA_VISIBLE_DEVICES=" : fmt::format("CUDA_VISIBLE_DEVICES={}", slot.gpu));
     return list;
   }
@@ -166,7 +170,8 @@ struct Supervisor::Impl {
       end_worker(run, Failure::kHung, fmt::format("no event for {} s", limits.silence_s));
     if (limits.memory > 0) {
       const int64_t resident = run.child->resident_bytes();
-      if (resident > limits.memory) end_worker(run, Failure::kOom, fmt::format("{} bytes of memory are over the limit of {}", resident, limits.memory));
+      if (resident > limits.memory)
+        end_worker(run, Failure::kOom, fmt::format("{} bytes of memory are over the limit of {}", resident, limits.memory));
     }
   }
 
@@ -220,7 +225,9 @@ struct Supervisor::Impl {
   void fail(const Running& run) {
     const StageTask& task = tasks[run.task];
     const auto& own = run.journal->failed();
-    Verdict verdict = run.ours ? *run.ours : own ? Verdict{own->failure, own->message} : judge(*run.wait_status, run.oom_kills, run.dir / "journal.jsonl");
+    Verdict verdict = run.ours ? *run.ours
+                      : own    ? Verdict{own->failure, own->message}
+                               : judge(*run.wait_status, run.oom_kills, run.dir / "journal.jsonl");
     store.fail_attempt(task.key, run.attempt, verdict.failure, verdict.message, log_tail(run.dir / "log.txt"));
     if (stopping && run.ours && verdict.failure == Failure::kKilled) {  // no failure of the stage: it is left for the next run
       spdlog::info("{} {}", task.label, verdict.message);
@@ -264,7 +271,8 @@ struct Supervisor::Impl {
     double left = 0, made = cost_done, seconds = cost_seconds;
     for (const Running& run : running) {
       const auto& progress = run.journal->progress();
-      const double part = progress && progress->steps > 0 ? static_cast<double>(run.journal->step()) / static_cast<double>(progress->steps) : 0;
+      const double part =
+          progress && progress->steps > 0 ? static_cast<double>(run.journal->step()) / static_cast<double>(progress->steps) : 0;
       left += tasks[run.task].cost * (1 - part);
       made += tasks[run.task].cost * part;
       seconds += seconds_since(run.started);
@@ -276,8 +284,12 @@ struct Supervisor::Impl {
   }
 
   void show() {
-    ProgressView view{.done = summary.done, .failed = summary.failed + summary.blocked, .total = static_cast<int64_t>(tasks.size()),
-                      .eta_s = run_eta(), .elapsed_s = seconds_since(begun), .running = {}};
+    ProgressView view{.done = summary.done,
+                      .failed = summary.failed + summary.blocked,
+                      .total = static_cast<int64_t>(tasks.size()),
+                      .eta_s = run_eta(),
+                      .elapsed_s = seconds_since(begun),
+                      .running = {}};
     for (const Running& run : running) {
       RunningView row{.label = tasks[run.task].label, .slot = options.slots[run.slot].name(), .step = run.journal->step(), .metric = {}};
       if (const auto& progress = run.journal->progress()) {
@@ -326,8 +338,8 @@ struct Supervisor::Impl {
   }
 };
 
-Supervisor::Supervisor(results::Store& store, RunOptions options, std::vector<StageTask> tasks, std::function<JobSpec(const std::string& key)> spec_of,
-                       Observer& observer)
+Supervisor::Supervisor(results::Store& store, RunOptions options, std::vector<StageTask> tasks,
+                       std::function<JobSpec(const std::string& key)> spec_of, Observer& observer)
     : impl_(std::make_unique<Impl>(store, std::move(options), std::move(tasks), std::move(spec_of), observer)) {
   SPT_CHECK(!impl_->options.slots.empty(), "a run needs a slot");
 }

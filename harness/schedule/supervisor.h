@@ -19,31 +19,31 @@ namespace spt::schedule {
 /// One stage that is to be run.
 struct StageTask {
   std::string key;
-  std::string label;        ///< for people: fashion/s4d/spt-masked@P+F/seed=1, or "... (pretrain)"
-  std::string parent;       ///< key of the stage it starts from; "" for none
-  bool pretraining = false; ///< others start from its checkpoint
-  int64_t stage = 0;        ///< index in the chain
-  double cost = 1;          ///< expected, in any unit that all tasks share (seconds, FLOPs): the weight of its progress
+  std::string label;         ///< for people: fashion/s4d/spt-masked@P+F/seed=1, or "... (pretrain)"
+  std::string parent;        ///< key of the stage it starts from; "" for none
+  bool pretraining = false;  ///< others start from its checkpoint
+  int64_t stage = 0;         ///< index in the chain
+  double cost = 1;           ///< expected, in any unit that all tasks share (seconds, FLOPs): the weight of its progress
 };
 
 struct Limits {
-  double wall_s = 0;        ///< longest run of one stage; 0: none
-  double silence_s = 900;   ///< longest time without a journal event; 0: none
-  int64_t memory = 0;       ///< bytes of one worker; 0: none
-  double stop_s = 4;        ///< from a request to stop to SIGKILL
+  double wall_s = 0;       ///< longest run of one stage; 0: none
+  double silence_s = 900;  ///< longest time without a journal event; 0: none
+  int64_t memory = 0;      ///< bytes of one worker; 0: none
+  double stop_s = 4;       ///< from a request to stop to SIGKILL
 };
 
 enum class Keep { kNone, kBest };
 
 struct RunOptions {
   std::filesystem::path worker;
-  std::filesystem::path runs;            ///< folder of the run folders: `<db>.runs`
+  std::filesystem::path runs;  ///< folder of the run folders: `<db>.runs`
   std::filesystem::path data_root;
   std::vector<Slot> slots;
   Limits limits;
   Keep keep = Keep::kNone;
   bool fail_fast = false;
-  int64_t max_failures = 0;              ///< stop after so many failed stages; 0: never
+  int64_t max_failures = 0;  ///< stop after so many failed stages; 0: never
   int64_t prefetch_threads = 1;
   double checkpoint_s = 30;
   bool resume_across = false;
@@ -51,8 +51,8 @@ struct RunOptions {
 };
 
 struct RunSummary {
-  int64_t done = 0, failed = 0, blocked = 0, left = 0;  ///< stages
-  bool stopped = false;                                 ///< by a signal, fail_fast or max_failures
+  int64_t done = 0, failed = 0, blocked = 0, left = 0;        ///< stages
+  bool stopped = false;                                       ///< by a signal, fail_fast or max_failures
   std::vector<std::pair<std::string, std::string>> failures;  ///< (label, "class: message")
 };
 
@@ -86,8 +86,8 @@ class Observer {
 /// SIGTERM, then SIGKILL after limits.stop_s. Errors: Error if the database cannot be written (the workers are ended first).
 class Supervisor {
  public:
-  Supervisor(results::Store& store, RunOptions options, std::vector<StageTask> tasks, std::function<JobSpec(const std::string& key)> spec_of,
-             Observer& observer);
+  Supervisor(results::Store& store, RunOptions options, std::vector<StageTask> tasks,
+             std::function<JobSpec(const std::string& key)> spec_of, Observer& observer);
   ~Supervisor();
   RunSummary run();
 

@@ -62,9 +62,7 @@ SafetensorsFile read_hashed(const std::filesystem::path& file, const char* kind)
 }
 
 // Numbers travel as shortest round-trip text: JSON has no NaN.
-std::string number_text(double value) {
-  return fmt::format("{}", value);
-}
+std::string number_text(double value) { return fmt::format("{}", value); }
 
 double number_from(const std::string& text, std::string_view where) {
   double value = 0;
@@ -217,8 +215,8 @@ std::vector<std::pair<std::string, at::Tensor>> model_tensors(const models::Mode
   return tensors;
 }
 
-void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::Optimizer& optimizer, const StageState& state,
-               const std::string& stage_key, const results::Stamp& stamp) {
+void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::Optimizer& optimizer,
+               const StageState& state, const std::string& stage_key, const results::Stamp& stamp) {
   SafetensorsFile content;
   for (const auto& [name, tensor] : last_tensors(model, optimizer)) content.tensors.emplace(name, to_raw(tensor));
   content.metadata = {{kKindKey, kLastKind}, {"stage_key", stage_key}, {"state", state_text(state)}, {"stamp", stamp_text(stamp)}};

@@ -37,8 +37,8 @@ std::vector<std::pair<std::string, at::Tensor>> model_tensors(const models::Mode
 
 /// `last`: tensors "model.NAME", "optimizer.SLOT.NAME"; state, stage key, stamp and a SHA-256 over all of
 /// it.
-void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::Optimizer& optimizer, const StageState& state,
-               const std::string& stage_key, const results::Stamp& stamp);
+void save_last(const std::filesystem::path& file, const models::Model& model, const protocols::Optimizer& optimizer,
+               const StageState& state, const std::string& stage_key, const results::Stamp& stamp);
 
 /// `best`: tensors by the model's own names; step, stage key and SHA-256.
 void save_best(const std::filesystem::path& file, const models::Model& model, int64_t step, const std::string& stage_key);

@@ -10,7 +10,9 @@ namespace spt::worker {
 namespace {
 
 /// Share of a part's padded positions that the model answers at, for a mean of `positions` a row; negative: all.
-double answered_share(double positions, int64_t length) { return positions < 0 ? 1.0 : std::min(1.0, positions / static_cast<double>(length)); }
+double answered_share(double positions, int64_t length) {
+  return positions < 0 ? 1.0 : std::min(1.0, positions / static_cast<double>(length));
+}
 
 }  // namespace
 
@@ -41,14 +43,16 @@ double StageCost::expected_step(const std::vector<std::pair<int64_t, int64_t>>& 
     positions += objective.expected_positions(length) * static_cast<double>(count);
   }
   SPT_CHECK(total > 0, "no train lengths");
-  if (train.order == "bucketed" && lengths.size() > 1) return expected_bucketed(lengths, positions / static_cast<double>(total), total, documents, train);
+  if (train.order == "bucketed" && lengths.size() > 1)
+    return expected_bucketed(lengths, positions / static_cast<double>(total), total, documents, train);
   double expected = 0;
   for (const int64_t part : part_sizes(train.batch, train.accumulate))
     expected += expected_part(lengths, positions / static_cast<double>(total), total, part * documents);
   return expected;
 }
 
-double StageCost::expected_part(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t rows) const {
+double StageCost::expected_part(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total,
+                                int64_t rows) const {
   const int64_t drawn = std::min(rows, total);
   double expected = 0, below = 0;  // probability that no row is longer than the lengths before
   int64_t within = 0;
@@ -63,9 +67,10 @@ double StageCost::expected_part(const std::vector<std::pair<int64_t, int64_t>>& 
   return expected;
 }
 
-/// What a Sampler with Buckets does, for rows that are each drawn once an epoch; the mean over kPieces pieces is within a few thousandths of the expectation.
-double StageCost::expected_bucketed(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total, int64_t documents,
-                                    const TrainOptions& train) const {
+/// What a Sampler with Buckets does, for rows that are each drawn once an epoch; the mean over kPieces pieces is within a few thousandths
+/// of the expectation.
+double StageCost::expected_bucketed(const std::vector<std::pair<int64_t, int64_t>>& lengths, double positions, int64_t total,
+                                    int64_t documents, const TrainOptions& train) const {
   constexpr int64_t kPieces = 200;
   std::vector<int64_t> deck;  // a row is drawn once an epoch
   deck.reserve(static_cast<size_t>(total));

@@ -18,8 +18,9 @@ class StageCost {
   /// Of one executed part.
   double part(const protocols::Prepared& prepared) const;
 
-  /// Expectation over the sampler: `lengths` are (real length, rows) of the train split; a batch is computed in parts, each padded to its own
-  /// longest row; a part is drawn without replacement. Retrieval rows count twice. Bucketed batches are drawn, many of them, from a fixed seed.
+  /// Expectation over the sampler: `lengths` are (real length, rows) of the train split; a batch is computed in parts, each padded to its
+  /// own longest row; a part is drawn without replacement. Retrieval rows count twice. Bucketed batches are drawn, many of them, from a
+  /// fixed seed.
   double expected_step(const std::vector<std::pair<int64_t, int64_t>>& lengths, const protocols::Objective& objective, int64_t documents,
                        const TrainOptions& train) const;
 

@@ -50,8 +50,7 @@ ModelAnswer describe_model(const Registry& registry, const ModelQuery& query, co
   answer.parameters_body = body_parameter_count(*model);
   for (const protocols::TrainedTensor& t : protocols::trained_tensors(*model, optimizer_rules(query.train, query.profile)))
     answer.groups.push_back({t.name, t.tensor.sizes().vec(), protocols::role_name(t.role), t.rule.lr, t.rule.weight_decay});
-  answer.flops_per_step = StageCost(architecture, spec)
-                              .expected_step(facts.train_lengths, *objective, facts.documents, query.train);
+  answer.flops_per_step = StageCost(architecture, spec).expected_step(facts.train_lengths, *objective, facts.documents, query.train);
   answer.tokens_per_step = static_cast<double>(query.train.batch * facts.documents) * mean_length(facts.train_lengths);
   if (query.memory) answer.peak_memory = estimated_memory({architecture, spec, *objective, facts, query.train, query.profile});
   return answer;

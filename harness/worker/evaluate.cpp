@@ -60,8 +60,6 @@ double metric_value(const std::vector<protocols::MetricValue>& metrics, const st
   check_failed(__FILE__, __LINE__, "found", fmt::format("no metric '{}' was evaluated", name));
 }
 
-bool selected_late(int64_t index, int64_t evaluations) {
-  return 10 * index > 9 * evaluations;
-}
+bool selected_late(int64_t index, int64_t evaluations) { return 10 * index > 9 * evaluations; }
 
 }  // namespace spt::worker

@@ -16,8 +16,8 @@
 namespace spt::worker {
 namespace {
 
-constexpr double kMeasuredFlops = 1e9;        ///< of one measured step, where rows of 4 x 32 positions do not need more
-constexpr int64_t kShortestMeasured = 128;    ///< of the three lengths measured, each twice the one before
+constexpr double kMeasuredFlops = 1e9;      ///< of one measured step, where rows of 4 x 32 positions do not need more
+constexpr int64_t kShortestMeasured = 128;  ///< of the three lengths measured, each twice the one before
 
 /// Bytes that are held now, and the most there were.
 class MemoryCount : public c10::MemoryReportingInfoBase {
@@ -101,9 +101,7 @@ class SmallerSubject {
 };
 
 /// The value at `x` of the line through (a, at_a) and (b, at_b).
-double on_line(double x, double a, double at_a, double b, double at_b) {
-  return at_a + (at_b - at_a) * (x - a) / (b - a);
-}
+double on_line(double x, double a, double at_a, double b, double at_b) { return at_a + (at_b - at_a) * (x - a) / (b - a); }
 
 /// Layers; 0 for an architecture that has no such option.
 int64_t depth_of(const MemorySubject& subject) {
@@ -117,7 +115,9 @@ double at_length(const MemorySubject& subject, int64_t examples, int64_t length)
   const auto depth = static_cast<double>(depth_of(subject)), rows = static_cast<double>(examples);
   const bool whole_depth = depth <= 2, all_rows = examples <= 2;
   const auto of_rows = [&](int64_t measured_rows) {
-    const auto step = [&](int64_t n_layers) { return measured_step(SmallerSubject(subject, n_layers, length).subject(), measured_rows, length); };
+    const auto step = [&](int64_t n_layers) {
+      return measured_step(SmallerSubject(subject, n_layers, length).subject(), measured_rows, length);
+    };
     if (whole_depth) return step(depth_of(subject));
     const StepMemory one = step(1), two = step(2);
     StepMemory all{on_line(depth, 1, one.forward, 2, two.forward), on_line(depth, 1, one.backward, 2, two.backward), 0};
@@ -130,7 +130,8 @@ double at_length(const MemorySubject& subject, int64_t examples, int64_t length)
   }
   const StepMemory one = of_rows(1), two = of_rows(2);
   const double extra = one.peak - one.forward, more = std::clamp(two.peak - two.forward - extra, 0.0, extra);
-  return std::max(on_line(rows, 1, one.forward, 2, two.forward) + extra + more * (rows - 1), on_line(rows, 1, one.backward, 2, two.backward));
+  return std::max(on_line(rows, 1, one.forward, 2, two.forward) + extra + more * (rows - 1),
+                  on_line(rows, 1, one.backward, 2, two.backward));
 }
 
 /// Training FLOPs of one example of two layers at most.

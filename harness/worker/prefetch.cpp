@@ -25,7 +25,8 @@ Sampler::Permutation Sampler::permutation(uint64_t epoch) const {
 
 Sampler::Pick Sampler::pick(int64_t first, int64_t batch) const {
   if (buckets_.batches == 0) return shuffled(first, batch);
-  SPT_CHECK(first / buckets_.batch == (first + batch - 1) / buckets_.batch, "positions {} .. {} lie in two batches of {}", first, first + batch - 1, buckets_.batch);
+  SPT_CHECK(first / buckets_.batch == (first + batch - 1) / buckets_.batch, "positions {} .. {} lie in two batches of {}", first,
+            first + batch - 1, buckets_.batch);
   const int64_t size = buckets_.batch * buckets_.batches;
   const Piece all = piece(first / size);
   const auto begin = static_cast<std::ptrdiff_t>(first % size), end = begin + static_cast<std::ptrdiff_t>(batch);

@@ -19,14 +19,15 @@ namespace spt::worker {
 /// the step alone; a batch may span two epochs (or more, where B > n). Random: stream "order", by epoch. Safe to call from several threads
 /// at once.
 ///
-/// With buckets, each piece of bucket_batches B consecutive positions is sorted by length (equal ones keep their order) and cut into batches, which
-/// then come in a drawn order: over a piece the same examples of the same epochs are seen as without buckets. Random: stream "order", by piece.
+/// With buckets, each piece of bucket_batches B consecutive positions is sorted by length (equal ones keep their order) and cut into
+/// batches, which then come in a drawn order: over a piece the same examples of the same epochs are seen as without buckets. Random: stream
+/// "order", by piece.
 class Sampler {
  public:
   struct Buckets {
-    int64_t batch = 0;                              ///< B
-    int64_t batches = 0;                            ///< of a piece
-    std::function<int64_t(int64_t index)> length;   ///< of an example
+    int64_t batch = 0;                             ///< B
+    int64_t batches = 0;                           ///< of a piece
+    std::function<int64_t(int64_t index)> length;  ///< of an example
   };
   Sampler(int64_t size, Stream order) : size_(size), order_(order) {}
   Sampler(int64_t size, Stream order, Buckets buckets) : size_(size), order_(order), buckets_(std::move(buckets)) {}
@@ -50,7 +51,7 @@ class Sampler {
   mutable std::mutex mutex_;
   mutable std::map<uint64_t, Permutation> kept_;  ///< of the last epochs asked for
   mutable std::mutex pieces_mutex_;
-  mutable std::map<int64_t, Piece> pieces_;       ///< the last ones asked for
+  mutable std::map<int64_t, Piece> pieces_;  ///< the last ones asked for
 };
 
 /// What one update works on: the parts its batch is computed in.

@@ -12,9 +12,7 @@ namespace spt::worker {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds(Clock::time_point since) {
-  return std::chrono::duration<double>(Clock::now() - since).count();
-}
+double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -31,11 +29,11 @@ ProbeAnswer probe_stage(const Registry& registry, const ProbeQuery& query, const
   const auto optimizer = stage.optimizer(*model);
   TrainTotals totals;
   std::vector<double> times;
-  // Without prefetching, so that a step's time holds its data too; the first steps pay for allocations and are left out, as is the first pass
-  // of the evaluation.
+  // Without prefetching, so that a step's time holds its data too; the first steps pay for allocations and are left out, as is the first
+  // pass of the evaluation.
   constexpr int64_t kWarmup = 3;
   const TrainSetup setup{*model, *optimizer, stage.objective(), stage.train_data(), stage.spec().train, stage.spec().steps, stage.rng(),
-                         device, 0,         stage.cost()};
+                         device, 0,          stage.cost()};
   train_stage(setup, totals, [&](const StepReport& report) {
     if (totals.step > std::min(kWarmup, stage.spec().steps - 1)) times.push_back(report.step_s);
     return static_cast<int64_t>(times.size()) < query.steps;
@@ -43,7 +41,9 @@ ProbeAnswer probe_stage(const Registry& registry, const ProbeQuery& query, const
   answer.step_s = median(times);
   const tasks::Dataset& validation = *stage.task().validation;
   const int64_t examples = std::min<int64_t>(validation.size(), kEvaluationBatch);
-  const auto pass = [&] { evaluate({*model, stage.objective(), device, 0, {}}, validation, all_indices(examples), stage.rng().stream("mask")); };
+  const auto pass = [&] {
+    evaluate({*model, stage.objective(), device, 0, {}}, validation, all_indices(examples), stage.rng().stream("mask"));
+  };
   pass();
   const auto evaluating = Clock::now();
   pass();

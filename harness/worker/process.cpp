@@ -74,10 +74,8 @@ bool has_cuda_half() {
 }
 
 void reset_peak_memory(const at::Device& device) {
-  if (device.is_cuda())
-    at::accelerator::resetPeakStats(device.index());
-  else
-    std::ofstream("/proc/self/clear_refs") << 5;  // where the kernel refuses, the peak is that of the whole process
+  if (device.is_cuda()) at::accelerator::resetPeakStats(device.index());
+  else std::ofstream("/proc/self/clear_refs") << 5;  // where the kernel refuses, the peak is that of the whole process
 }
 
 int64_t peak_memory(const at::Device& device) {
@@ -89,17 +87,13 @@ int64_t peak_memory(const at::Device& device) {
 }
 
 void install_stop_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_stop_signal;
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
 }
 
-bool stop_requested() {
-  return stop_flag != 0;
-}
-void set_stop_requested(bool stop) {
-  stop_flag = stop ? 1 : 0;
-}
+bool stop_requested() { return stop_flag != 0; }
+void set_stop_requested(bool stop) { stop_flag = stop ? 1 : 0; }
 
 }  // namespace spt::worker

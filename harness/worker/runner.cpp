@@ -27,9 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using protocols::MetricValue;
-double elapsed_s(Clock::time_point since) {
-  return std::chrono::duration<double>(Clock::now() - since).count();
-}
+double elapsed_s(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
 std::vector<results::Metric> as_records(const std::string& split, const std::vector<MetricValue>& values) {
   std::vector<results::Metric> metrics;
@@ -37,9 +35,7 @@ std::vector<results::Metric> as_records(const std::string& split, const std::vec
   return metrics;
 }
 
-void append(std::vector<results::Metric>& to, const std::vector<results::Metric>& more) {
-  to.insert(to.end(), more.begin(), more.end());
-}
+void append(std::vector<results::Metric>& to, const std::vector<results::Metric>& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 /// Equal bits, or within `tolerance` relative; NaN equals NaN.
 bool equal_metrics(const std::vector<MetricValue>& a, const std::vector<MetricValue>& b, double tolerance) {
@@ -82,7 +78,7 @@ class StageRunner {
     evaluate_if_due();
     const TrainSetup setup{
         *model_,      *optimizer_, stage_.objective(),        stage_.train_data(), stage_.spec().train, stage_.spec().steps,
-        stage_.rng(), device_,    request_.prefetch_threads, stage_.cost(),       &state_.selection};
+        stage_.rng(), device_,     request_.prefetch_threads, stage_.cost(),       &state_.selection};
     train_stage(setup, state_.totals, [this](const StepReport& report) { return after_step(report); });
     finish();
   }
@@ -257,7 +253,8 @@ class StageRunner {
     SPT_CHECK(step() == stage_.spec().steps && state_.evaluations == stage_.spec().evaluations, "step {} and {} evaluations at the end",
               step(), state_.evaluations);
     const std::string by = stage_.objective().selection().name;
-    if (!std::isfinite(metric_value(state_.best, by))) throw Diverged("validation " + by, fmt::format("no evaluation gave a finite {}", by));
+    if (!std::isfinite(metric_value(state_.best, by)))
+      throw Diverged("validation " + by, fmt::format("no evaluation gave a finite {}", by));
     results::DoneEvent done = summary();
     const auto reloading = Clock::now();
     const auto selected = stage_.fresh_model(device_);
@@ -291,7 +288,8 @@ class StageRunner {
     const bool classes = stage_.task().facts.kind == "classification";
     std::vector<int32_t> clusters;
     for (int64_t i = 0; i < test.size() && test.cluster(i) >= 0; ++i) clusters.push_back(static_cast<int32_t>(test.cluster(i)));
-    SPT_CHECK(clusters.empty() || static_cast<int64_t>(clusters.size()) == test.size(), "{} of {} test examples have a cluster", clusters.size(), test.size());
+    SPT_CHECK(clusters.empty() || static_cast<int64_t>(clusters.size()) == test.size(), "{} of {} test examples have a cluster",
+              clusters.size(), test.size());
     journal_.write(step(), results::ScoresEvent{.split = "test",
                                                 .metric = stage_.objective().selection().name,
                                                 .scores = evaluation.scores,

@@ -62,12 +62,9 @@ SelfCheck check_architecture(const models::Architecture& architecture, const at:
   alone.tokens = input.tokens.slice(0, 1, 2).slice(1, 0, 9);
   const double apart = (forward_backward(*model, alone).output[0] - first.output[1]).abs().max().item<double>();
   check.detail = fmt::format("alone and among others differ by {:.1e}", apart);
-  if (!finite(first))
-    check.detail = "a value is not finite";
-  else if (!equal(first, second))
-    check.detail = "two equal passes differ";
-  else
-    check.passed = apart < 1e-4;
+  if (!finite(first)) check.detail = "a value is not finite";
+  else if (!equal(first, second)) check.detail = "two equal passes differ";
+  else check.passed = apart < 1e-4;
   return check;
 }
 

@@ -69,12 +69,8 @@ std::string build_id() {
   return text.empty() ? "none" : text;
 }
 
-std::string libtorch_version() {
-  return TORCH_VERSION;
-}
-std::string compiler_version() {
-  return "g++ " __VERSION__;
-}
+std::string libtorch_version() { return TORCH_VERSION; }
+std::string compiler_version() { return "g++ " __VERSION__; }
 
 results::Stamp make_stamp(const std::string& device, int64_t threads) {
   return {.build_id = build_id(),

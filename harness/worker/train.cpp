@@ -12,7 +12,8 @@ namespace {
 template <class Visit>
 void for_each_tensor(protocols::Prepared& prepared, Visit&& visit) {
   models::ModelInput& input = prepared.input;
-  for (at::Tensor* tensor : {&input.tokens, &input.values, &input.lengths, &input.decoder_tokens, &input.decoder_lengths, &input.positions, &prepared.target})
+  for (at::Tensor* tensor :
+       {&input.tokens, &input.values, &input.lengths, &input.decoder_tokens, &input.decoder_lengths, &input.positions, &prepared.target})
     if (tensor->defined()) visit(*tensor);
 }
 
@@ -98,7 +99,9 @@ void train_stage(const TrainSetup& setup, TrainTotals& totals, const std::functi
 Sampler stage_sampler(const TrainSetup& setup) {
   const Stream order = setup.rng.stream("order");
   if (setup.options.order == "shuffled") return {setup.data->size(), order};
-  return {setup.data->size(), order, {setup.options.batch, setup.options.bucket_batches, [data = setup.data](int64_t i) { return data->length(i); }}};
+  return {setup.data->size(), order, {setup.options.batch, setup.options.bucket_batches, [data = setup.data](int64_t i) {
+                                        return data->length(i);
+                                      }}};
 }
 
 Parts parts_of_step(const TrainSetup& setup, const Sampler& sampler, int64_t step) {
@@ -107,22 +110,24 @@ Parts parts_of_step(const TrainSetup& setup, const Sampler& sampler, int64_t ste
   int64_t first = step * setup.options.batch;
   for (const int64_t size : part_sizes(setup.options.batch, setup.options.accumulate)) {
     const Sampler::Pick pick = sampler.pick(first, size);
-    parts.push_back(page_locked(setup.objective.prepare(setup.data->batch(pick.indices), std::span<const uint64_t>(pick.epochs), mask), setup.device));
+    parts.push_back(
+        page_locked(setup.objective.prepare(setup.data->batch(pick.indices), std::span<const uint64_t>(pick.epochs), mask), setup.device));
     first += size;
   }
   return parts;
 }
 
 protocols::Prepared page_locked(protocols::Prepared prepared, const at::Device& device) {
-  if (device.is_cuda())
-    for_each_tensor(prepared, [](at::Tensor& tensor) { tensor = tensor.pin_memory(); });
+  if (device.is_cuda()) for_each_tensor(prepared, [](at::Tensor& tensor) { tensor = tensor.pin_memory(); });
   return prepared;
 }
 
 protocols::Prepared to_device(const protocols::Prepared& prepared, const at::Device& device, at::ScalarType type) {
   protocols::Prepared moved = prepared;
   // From page-locked memory a GPU copies while the program goes on; the allocator keeps the source until that is done.
-  for_each_tensor(moved, [&](at::Tensor& tensor) { tensor = tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type(), device.is_cuda()); });
+  for_each_tensor(moved, [&](at::Tensor& tensor) {
+    tensor = tensor.to(device, tensor.is_floating_point() ? type : tensor.scalar_type(), device.is_cuda());
+  });
   return moved;
 }
 

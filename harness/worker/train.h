@@ -39,7 +39,8 @@ struct TrainSetup {
   at::Device device{at::kCPU};
   int64_t prefetch_threads = 1;
   const StageCost& cost;
-  const std::vector<double>* evaluations = nullptr;  ///< selection metric of those done so far, which schedule plateau reads; none: none done
+  const std::vector<double>* evaluations =
+      nullptr;  ///< selection metric of those done so far, which schedule plateau reads; none: none done
 };
 
 /// What was executed so far; restored from a checkpoint.

@@ -13,13 +13,9 @@
 namespace spt::worker {
 namespace {
 
-bool of_head(std::string_view name) {
-  return name.starts_with("head.");
-}
+bool of_head(std::string_view name) { return name.starts_with("head."); }
 
-bool of_encoder(std::string_view name) {
-  return name.starts_with("encoder.");
-}
+bool of_encoder(std::string_view name) { return name.starts_with("encoder."); }
 
 bool has_indicator_column(const at::Tensor& source, const at::Tensor& target) {
   return source.dim() == 2 && target.dim() == 2 && source.size(0) == target.size(0) && source.size(1) == target.size(1) + 1;
@@ -56,10 +52,8 @@ class Transfer {
       copies.emplace_back(target, equal ? source : source.slice(1, 0, target.size(1)));
     }
     for (const auto& [name, tensor] : checkpoint_.tensors) {
-      if (kept(name))
-        audit.dropped.push_back(name);
-      else if (!is_one_of(targets_, name))
-        throw Error("{}: the model has no tensor '{}'", where_, name);
+      if (kept(name)) audit.dropped.push_back(name);
+      else if (!is_one_of(targets_, name)) throw Error("{}: the model has no tensor '{}'", where_, name);
     }
     for (auto& [target, source] : copies) target.copy_(source);
     return audit;

@@ -57,18 +57,10 @@ template <class T>
 
 // One clone an instruction set of the two precisions.
 #define SPT_DEPTHWISE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-SPT_DEPTHWISE_CLONES void run_depthwise(const DepthwiseRow<float>& row) {
-  depthwise_forward(row);
-}
-SPT_DEPTHWISE_CLONES void run_depthwise(const DepthwiseRow<double>& row) {
-  depthwise_forward(row);
-}
-SPT_DEPTHWISE_CLONES void run_depthwise_backward(const DepthwiseRow<float>& row) {
-  depthwise_backward(row);
-}
-SPT_DEPTHWISE_CLONES void run_depthwise_backward(const DepthwiseRow<double>& row) {
-  depthwise_backward(row);
-}
+SPT_DEPTHWISE_CLONES void run_depthwise(const DepthwiseRow<float>& row) { depthwise_forward(row); }
+SPT_DEPTHWISE_CLONES void run_depthwise(const DepthwiseRow<double>& row) { depthwise_forward(row); }
+SPT_DEPTHWISE_CLONES void run_depthwise_backward(const DepthwiseRow<float>& row) { depthwise_backward(row); }
+SPT_DEPTHWISE_CLONES void run_depthwise_backward(const DepthwiseRow<double>& row) { depthwise_backward(row); }
 #undef SPT_DEPTHWISE_CLONES
 
 at::Tensor depthwise_on_cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {

@@ -62,8 +62,7 @@ double dense_kernel_flops(int64_t directions, int64_t channels, int64_t state, i
   const double N = static_cast<double>(state), dirs = static_cast<double>(directions);
   double one = N * N * N * 2 / 3 + 2 * N * N * (N + 1);
   for (int64_t known = 1; known < blocks.size; known *= 2) one += 2 * N * N * (static_cast<double>(known) + N);
-  for (int64_t known = 1; known < blocks.count; known *= 2)
-    one += 2 * N * N * (static_cast<double>(known) * dirs + (known > 1 ? N : 0));
+  for (int64_t known = 1; known < blocks.count; known *= 2) one += 2 * N * N * (static_cast<double>(known) * dirs + (known > 1 ? N : 0));
   one += 2 * static_cast<double>(blocks.count * blocks.size) * dirs * N;
   return static_cast<double>(channels) * one;
 }

@@ -14,9 +14,9 @@ struct DenseParameters {
 
 /// K_l = C Abar^l Bbar, Abar = (I - dt A / 2)^-1 (I + dt A / 2), Bbar = (I - dt A / 2)^-1 dt B; channel h has state matrix h mod n_ssm.
 ///
-/// Shapes: -> (directions, H, L). l = T j + i: C Abar^(T j) and Abar^i Bbar are made by doubling, T near sqrt(L), then one product a channel.
-/// Precision: that of the parameters, float32 at least, autocast or not. Must equal dense_kernel_naive().
-/// Source: arXiv:2111.00396 eq. (3)-(5).
+/// Shapes: -> (directions, H, L). l = T j + i: C Abar^(T j) and Abar^i Bbar are made by doubling, T near sqrt(L), then one product a
+/// channel. Precision: that of the parameters, float32 at least, autocast or not. Must equal dense_kernel_naive(). Source: arXiv:2111.00396
+/// eq. (3)-(5).
 at::Tensor dense_kernel(const DenseParameters& parameters, int64_t length);
 
 /// The same by the recurrence x_{l+1} = Abar x_l in plain double on the CPU, by elimination of its own; no gradient.

@@ -76,12 +76,8 @@ template <class T>
 
 // One clone an instruction set of the two precisions.
 #define SPT_SCAN_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-SPT_SCAN_CLONES void run_scan(const ScanBlock<float>& block, const float* b, float* x) {
-  scan_block(block, b, x);
-}
-SPT_SCAN_CLONES void run_scan(const ScanBlock<double>& block, const double* b, double* x) {
-  scan_block(block, b, x);
-}
+SPT_SCAN_CLONES void run_scan(const ScanBlock<float>& block, const float* b, float* x) { scan_block(block, b, x); }
+SPT_SCAN_CLONES void run_scan(const ScanBlock<double>& block, const double* b, double* x) { scan_block(block, b, x); }
 SPT_SCAN_CLONES void run_scan_gradient(const ScanBlock<float>& block, const float* x, const float* y, float* g, float* gradient_a) {
   scan_gradient_block(block, x, y, g, gradient_a);
 }
@@ -169,8 +165,6 @@ at::Tensor diagonal_scan_by_doubling(const at::Tensor& a, const at::Tensor& b, b
   return at::cat({at::real(x), at::imag(x)}, 2);
 }
 
-double diagonal_scan_flops(int64_t length, int64_t state) {
-  return 8.0 * static_cast<double>(length * state);
-}
+double diagonal_scan_flops(int64_t length, int64_t state) { return 8.0 * static_cast<double>(length * state); }
 
 }  // namespace spt::models

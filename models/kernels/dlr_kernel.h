@@ -21,7 +21,8 @@ struct DlrParameters {
 /// Source: arXiv:2212.00768; published code: src/models/sequence/ss/dss.py class DLRKernel. Must equal dlr_kernel_naive().
 at::Tensor dlr_kernel(const DlrParameters& parameters, int64_t length);
 
-/// The same by the recurrence x_{l+1} = exp(lambda) x_l, lag by lag, in plain complex<double> on the CPU; shares no code with it; no gradient.
+/// The same by the recurrence x_{l+1} = exp(lambda) x_l, lag by lag, in plain complex<double> on the CPU; shares no code with it; no
+/// gradient.
 at::Tensor dlr_kernel_naive(const DlrParameters& parameters, int64_t length);
 
 /// Forward FLOPs, once a batch.

@@ -12,9 +12,7 @@ namespace {
 
 constexpr double kDssRegular = 1e-7;  ///< of the reciprocals
 
-int64_t dss_block(int64_t length) {
-  return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2);
-}
+int64_t dss_block(int64_t length) { return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2); }
 
 /// exp(x step i), i < count: (H, N) complex128 -> (H, count, N) of `precision`.
 at::Tensor dss_powers(const at::Tensor& x, int64_t count, int64_t step, at::ScalarType precision) {
@@ -34,7 +32,8 @@ at::Tensor dss_sum(const at::Tensor& weight, const at::Tensor& x, int64_t length
 }
 
 at::Tensor dss_exp_kernel(const at::Tensor& lambda, const at::Tensor& x, const at::Tensor& W, int64_t length) {
-  const at::Tensor reciprocal = at::conj_physical(lambda) / at::clamp_min(at::real(lambda).square() + at::imag(lambda).square(), kDssRegular);
+  const at::Tensor reciprocal =
+      at::conj_physical(lambda) / at::clamp_min(at::real(lambda).square() + at::imag(lambda).square(), kDssRegular);
   return dss_sum(W * ((at::exp(x) - 1) * reciprocal).to(W.scalar_type()), x, length);
 }
 

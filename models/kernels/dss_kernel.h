@@ -16,8 +16,8 @@ struct DssParameters {
 };
 
 /// exp: K_l = Re sum_n W_n (e^x - 1) r(lambda) e^{x l}, x = dt lambda, r(a) = conj(a) / max(|a|^2, 1e-7).
-/// softmax: K_l = Re sum_n W_n (e^{s x} - 1) r(lambda (e^{s x S} - 1)) e^{x (l - m)}, r(a) = conj(a) / (|a|^2 + 1e-7), S the softmax's length;
-/// s = -1 and m = S - 1 where Re lambda > 0, else s = 1 and m = 0: W / lambda times the weights softmax_l(x l).
+/// softmax: K_l = Re sum_n W_n (e^{s x} - 1) r(lambda (e^{s x S} - 1)) e^{x (l - m)}, r(a) = conj(a) / (|a|^2 + 1e-7), S the softmax's
+/// length; s = -1 and m = S - 1 where Re lambda > 0, else s = 1 and m = 0: W / lambda times the weights softmax_l(x l).
 ///
 /// Shapes: -> (directions, H, L). Powers in blocks as in s4d_kernel(), growing modes counted from the other end, so that nothing overflows.
 /// As in the published code the gradient takes the shift x m for a constant. Precision: that of W, float32 at least (the published kernel

@@ -14,9 +14,7 @@ namespace spt::models {
 namespace {
 
 /// T of l = T j + i: near sqrt(L), a power of two.
-int64_t ema_block(int64_t length) {
-  return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2);
-}
+int64_t ema_block(int64_t length) { return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2); }
 
 /// exp(log_q l) for l = 0, step .. on a new last axis: (R, N, count).
 at::Tensor ema_powers(const at::Tensor& log_q, int64_t count, int64_t step) {

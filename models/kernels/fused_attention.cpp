@@ -46,9 +46,7 @@ HeadRows head_rows(const at::Tensor& x, int64_t b, int64_t h) {
   return {static_cast<float*>(x.data_ptr()) + b * x.stride(0) + h * x.stride(2), x.stride(1)};
 }
 
-at::Tensor with_whole_rows(const at::Tensor& x) {
-  return x.stride(-1) == 1 ? x : x.contiguous();
-}
+at::Tensor with_whole_rows(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
 
 /// Tensors of one call; each (B, L or K, H, d), log_sum (B, H, L).
 struct AttentionCall {
@@ -60,9 +58,7 @@ struct AttentionCall {
     return {head_rows(q, b, h), head_rows(k, b, h), head_rows(v, b, h), head_rows(out, b, h),
             log_sum.data_ptr<float>() + (b * q.size(2) + h) * q.size(1)};
   }
-  AttentionShape shape(int64_t b) const {
-    return {q.size(1), static_cast<int64_t>(keys[b].size()), q.size(3), keys[b].data(), causal};
-  }
+  AttentionShape shape(int64_t b) const { return {q.size(1), static_cast<int64_t>(keys[b].size()), q.size(3), keys[b].data(), causal}; }
 
   /// run(b, h, scratch) for every head; each is the work of one thread, so numbers don't depend on how many there are.
   template <class Run>
@@ -84,11 +80,15 @@ class OwnAttention : public torch::autograd::Function<OwnAttention> {
                             const std::optional<at::Tensor>& given_real, bool causal) {
     RECORD_FUNCTION("spt::fused_attention", std::vector<c10::IValue>({q, k, v, causal}));
     const at::Tensor real = given_real.value_or(at::Tensor());
-    AttentionCall call{with_whole_rows(q), with_whole_rows(k), with_whole_rows(v), at::empty(q.sizes(), q.options()),
-                       at::empty({q.size(0), q.size(2), q.size(1)}, q.options()), causal, real_keys(real, q.size(0), k.size(1))};
-    call.for_each_head([&](int64_t b, int64_t h, float* scratch) {
-      attention_kernels_in_use()->forward(call.shape(b), call.head(b, h), scratch);
-    });
+    AttentionCall call{with_whole_rows(q),
+                       with_whole_rows(k),
+                       with_whole_rows(v),
+                       at::empty(q.sizes(), q.options()),
+                       at::empty({q.size(0), q.size(2), q.size(1)}, q.options()),
+                       causal,
+                       real_keys(real, q.size(0), k.size(1))};
+    call.for_each_head(
+        [&](int64_t b, int64_t h, float* scratch) { attention_kernels_in_use()->forward(call.shape(b), call.head(b, h), scratch); });
     context->save_for_backward({call.q, call.k, call.v, real, call.out, call.log_sum});
     context->saved_data["causal"] = causal;
     return call.out;
@@ -98,8 +98,8 @@ class OwnAttention : public torch::autograd::Function<OwnAttention> {
     SPT_CHECK(!at::GradMode::is_enabled(), "attention has no second derivative");
     const auto saved = context->get_saved_variables();
     const at::Tensor &q = saved[0], &k = saved[1], &real = saved[3];
-    const AttentionCall call{q, k, saved[2], saved[4], saved[5], context->saved_data["causal"].toBool(),
-                             real_keys(real, q.size(0), k.size(1))};
+    const AttentionCall call{
+        q, k, saved[2], saved[4], saved[5], context->saved_data["causal"].toBool(), real_keys(real, q.size(0), k.size(1))};
     const at::Tensor out_gradient = with_whole_rows(given[0]), q_gradient = at::empty(q.sizes(), q.options());
     // The kernels leave out the keys that are not real.
     const at::Tensor k_gradient = real.defined() ? at::zeros(k.sizes(), k.options()) : at::empty(k.sizes(), k.options());

@@ -13,9 +13,7 @@ namespace spt::models {
 namespace {
 
 /// Spectrum of each feature of x (B, L, D), zero-padded to n: (B, D, n / 2 + 1).
-at::Tensor feature_spectrum(const at::Tensor& x, int64_t n) {
-  return at::fft_rfft(x.transpose(1, 2), n);
-}
+at::Tensor feature_spectrum(const at::Tensor& x, int64_t n) { return at::fft_rfft(x.transpose(1, 2), n); }
 
 /// The first `length` positions of the inverse, (B, length, D) contiguous.
 at::Tensor from_spectrum(const at::Tensor& spectrum, int64_t n, int64_t length) {
@@ -85,9 +83,7 @@ int64_t fft_length(int64_t minimum) {
   }
 }
 
-double real_fft_flops(int64_t n) {
-  return 2.5 * static_cast<double>(n) * std::log2(static_cast<double>(n));
-}
+double real_fft_flops(int64_t n) { return 2.5 * static_cast<double>(n) * std::log2(static_cast<double>(n)); }
 
 at::Tensor long_convolution(const at::Tensor& u, const at::Tensor& kernel) {
   check_convolution(u, kernel);

@@ -71,13 +71,9 @@ void RingBlocks::scatter(const at::Tensor& rows, const at::Tensor& x, int64_t bl
   for (int64_t b = 0; b < examples(block); ++b, out += L_ * D_, in += d * n_) ring_transpose(in, n_, out, D_, d, L_);
 }
 
-at::Tensor ring_spectrum(const at::Tensor& rows) {
-  return at::_fft_r2c(rows, {2}, /*normalization=*/0, /*onesided=*/true);
-}
+at::Tensor ring_spectrum(const at::Tensor& rows) { return at::_fft_r2c(rows, {2}, /*normalization=*/0, /*onesided=*/true); }
 
-at::Tensor ring_from_spectrum(const at::Tensor& spectrum, int64_t n) {
-  return at::_fft_c2r(spectrum, {2}, /*normalization=*/2, n);
-}
+at::Tensor ring_from_spectrum(const at::Tensor& spectrum, int64_t n) { return at::_fft_c2r(spectrum, {2}, /*normalization=*/2, n); }
 
 /// Calls work(block) for each block of the range, without recording gradients on whatever thread.
 template <class Work>

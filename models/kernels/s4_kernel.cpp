@@ -20,8 +20,7 @@ namespace {
 constexpr int64_t kS4BlockValues = int64_t{1} << 18, kS4BlockValuesOfDevice = int64_t{1} << 24;
 
 S4Nodes s4_nodes(int64_t period, const at::TensorOptions& options) {
-  const at::Tensor angle =
-      at::arange(period / 2 + 1, options.dtype(torch::kFloat64)) * (std::numbers::pi / static_cast<double>(period));
+  const at::Tensor angle = at::arange(period / 2 + 1, options.dtype(torch::kFloat64)) * (std::numbers::pi / static_cast<double>(period));
   const at::ScalarType precision = c10::typeMetaToScalarType(options.dtype());
   return {angle.cos().to(precision), angle.sin().to(precision)};
 }
@@ -138,9 +137,7 @@ class S4Spectrum : public torch::autograd::Function<S4Spectrum> {
   }
 };
 
-at::Tensor s4_pairs(const at::Tensor& pairs, at::ScalarType precision) {
-  return at::view_as_complex(pairs.to(precision));
-}
+at::Tensor s4_pairs(const at::Tensor& pairs, at::ScalarType precision) { return at::view_as_complex(pairs.to(precision)); }
 
 /// The dense A (n_ssm, N, N) in the real coordinates sqrt(2) (Re x, Im x) of a conjugate-symmetric state.
 at::Tensor s4_real_matrix(const at::Tensor& w_real, const at::Tensor& w_imag, const at::Tensor& P) {
@@ -161,8 +158,9 @@ at::Tensor s4_kernel(const S4Parameters& p, int64_t period, int64_t length) {
   const at::Tensor w_real = -dt * p.inv_w_real.to(precision).exp().repeat({copies, 1}),
                    w_imag = dt * p.w_imag.to(precision).repeat({copies, 1});  // (H, N/2)
   const at::Tensor B = s4_pairs(p.B, precision)[0].repeat({copies, 1}), P = s4_pairs(p.P, precision)[0].repeat({copies, 1});
-  const at::Tensor left = at::stack({dt * B, dt * P}, 1).unsqueeze(2);                                             // (H, 2, 1, N/2)
-  const at::Tensor right = at::cat({s4_pairs(p.C, precision), P.conj().unsqueeze(0)}).transpose(0, 1).unsqueeze(1);  // (H, 1, dirs + 1, N/2)
+  const at::Tensor left = at::stack({dt * B, dt * P}, 1).unsqueeze(2);  // (H, 2, 1, N/2)
+  const at::Tensor right =
+      at::cat({s4_pairs(p.C, precision), P.conj().unsqueeze(0)}).transpose(0, 1).unsqueeze(1);  // (H, 1, dirs + 1, N/2)
   const at::Tensor v = at::view_as_real((left * right).view({P.size(0), 2 * (directions + 1), P.size(1)}));
   const at::Tensor v_real = v.select(-1, 0), v_imag = v.select(-1, 1);
   const at::Tensor shifted = v_real * w_real.unsqueeze(1) + v_imag * w_imag.unsqueeze(1);

@@ -148,8 +148,8 @@ struct S4OwnTables {
   explicit S4OwnTables(const S4Nodes& n)
       : c(n.cos.contiguous()), s2(2 * n.sin), cc(n.cos.square()), s4c(2 * s2 * n.cos), s(n.sin.contiguous()) {}
   S4Tables tables() const {
-    return {c.const_data_ptr<float>(), s2.const_data_ptr<float>(), cc.const_data_ptr<float>(), s4c.const_data_ptr<float>(),
-            s.const_data_ptr<float>(), c.size(0)};
+    return {c.const_data_ptr<float>(),   s2.const_data_ptr<float>(), cc.const_data_ptr<float>(),
+            s4c.const_data_ptr<float>(), s.const_data_ptr<float>(),  c.size(0)};
   }
 };
 
@@ -177,9 +177,7 @@ class S4Channel {
 
 }  // namespace
 
-bool s4_has_cpu_steps(const at::Tensor& like) {
-  return like.is_cpu() && like.scalar_type() == torch::kFloat32;
-}
+bool s4_has_cpu_steps(const at::Tensor& like) { return like.is_cpu() && like.scalar_type() == torch::kFloat32; }
 
 at::Tensor s4_cpu_inverse(const at::Tensor& w_real, const at::Tensor& w_imag, const S4Nodes& nodes) {
   const S4OwnTables own(nodes);

@@ -9,8 +9,9 @@ struct S4Nodes {
   at::Tensor cos, sin;
 };
 
-/// The steps of s4_kernel() that are no matrix product, each in one pass for float32 on the CPU; s4_kernel.cpp has them in tensor operations
-/// for everything else, and says what they are. Contiguous tensors. Shapes: h channels, M pairs, d directions, R = 2 (d + 1) rows.
+/// The steps of s4_kernel() that are no matrix product, each in one pass for float32 on the CPU; s4_kernel.cpp has them in tensor
+/// operations for everything else, and says what they are. Contiguous tensors. Shapes: h channels, M pairs, d directions, R = 2 (d + 1)
+/// rows.
 bool s4_has_cpu_steps(const at::Tensor& like);
 
 /// w (h, M) real and imaginary -> 1 / d, (h, M, 2 F).

@@ -11,9 +11,7 @@ namespace spt::models {
 namespace {
 
 /// T of l = T j + i: near sqrt(L), a power of two.
-int64_t power_block(int64_t length) {
-  return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2);
-}
+int64_t power_block(int64_t length) { return int64_t{1} << (std::bit_width(static_cast<uint64_t>(length)) / 2); }
 
 /// exp(x i step), i < count, on a new last axis; in real arithmetic, whose exp, cos and sin are vectorised as the complex exp is not.
 at::Tensor power_row(const at::Tensor& x, int64_t count, int64_t step) {
@@ -33,9 +31,7 @@ at::Tensor power_sum(const at::Tensor& weight, const at::Tensor& log_base, int64
   return at::bmm(left, right).view({H, C, blocks * T}).narrow(2, 0, length).transpose(0, 1);
 }
 
-at::Tensor complex_pairs(const at::Tensor& pairs, at::ScalarType precision) {
-  return at::view_as_complex(pairs.to(precision));
-}
+at::Tensor complex_pairs(const at::Tensor& pairs, at::ScalarType precision) { return at::view_as_complex(pairs.to(precision)); }
 
 }  // namespace
 

@@ -18,9 +18,7 @@ namespace {
 constexpr int64_t kLanes = 32;      ///< channels of one task; they are the vector of every inner loop
 constexpr int64_t kKeepEvery = 32;  ///< positions from one kept state to the next
 
-[[gnu::always_inline]] inline double lane_exp(double x) {
-  return std::exp(x);
-}
+[[gnu::always_inline]] inline double lane_exp(double x) { return std::exp(x); }
 
 /// exp in arithmetic that vectorises: 2^n p(r) with |r| <= log(2) / 2; within 2e-7, clamped to normal numbers.
 [[gnu::always_inline]] inline float lane_exp(float x) {
@@ -177,17 +175,11 @@ SPT_SELECTIVE_CLONES void run_selective(const SelectiveTask<float>& task, float*
 SPT_SELECTIVE_CLONES void run_selective(const SelectiveTask<double>& task, double* room) {
   selective_forward(task, room, room + task.N * kLanes);
 }
-SPT_SELECTIVE_CLONES void run_selective_backward(const SelectiveTask<float>& task, float* room) {
-  selective_backward(task, room);
-}
-SPT_SELECTIVE_CLONES void run_selective_backward(const SelectiveTask<double>& task, double* room) {
-  selective_backward(task, room);
-}
+SPT_SELECTIVE_CLONES void run_selective_backward(const SelectiveTask<float>& task, float* room) { selective_backward(task, room); }
+SPT_SELECTIVE_CLONES void run_selective_backward(const SelectiveTask<double>& task, double* room) { selective_backward(task, room); }
 #undef SPT_SELECTIVE_CLONES
 
-int64_t selective_blocks(int64_t channels) {
-  return (channels + kLanes - 1) / kLanes;
-}
+int64_t selective_blocks(int64_t channels) { return (channels + kLanes - 1) / kLanes; }
 
 /// Calls run(row, block, room) for every row and block of channels, in parallel; room has space for `states` times (N, kLanes) numbers.
 template <class T, class Run>

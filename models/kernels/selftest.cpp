@@ -126,12 +126,8 @@ Kernel selective_scan_test(int64_t length, const at::Generator& generator) {
   return {fmt::format("selective_scan L={}", length),
           {normal({2, length, 37}), torch::exp(normal({2, length, 37}) - 1), -torch::exp(normal({37, 5})), normal({2, length, 5}),
            normal({2, length, 5})},
-          [](const std::vector<at::Tensor>& in) {
-            return selective_scan({in[0], in[1], in[2], in[3], in[4]});
-          },
-          [](const std::vector<at::Tensor>& in) {
-            return selective_scan_naive({in[0], in[1], in[2], in[3], in[4]});
-          }};
+          [](const std::vector<at::Tensor>& in) { return selective_scan({in[0], in[1], in[2], in[3], in[4]}); },
+          [](const std::vector<at::Tensor>& in) { return selective_scan_naive({in[0], in[1], in[2], in[3], in[4]}); }};
 }
 
 Kernel ema_test(int64_t length, const at::Generator& generator) {

@@ -71,9 +71,7 @@ at::Tensor softmax_attention(const at::Tensor& q, const at::Tensor& k, const at:
   return at::bmm(at::softmax(score, -1), v);
 }
 
-int64_t chunk_length(int64_t length, const ChunkAttention& options) {
-  return options.chunk > 0 ? std::min(options.chunk, length) : length;
-}
+int64_t chunk_length(int64_t length, const ChunkAttention& options) { return options.chunk > 0 ? std::min(options.chunk, length) : length; }
 
 }  // namespace
 

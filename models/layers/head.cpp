@@ -27,10 +27,8 @@ class OutputMap : public Head {
     }
   }
   void reset_parameters(const Stream& init, const std::string& prefix) override {
-    if (hidden_)
-      Layer::reset_parameters(init, prefix);
-    else
-      output_->reset_parameters(init, prefix);
+    if (hidden_) Layer::reset_parameters(init, prefix);
+    else output_->reset_parameters(init, prefix);
   }
   ParameterRole role(const std::string& name) const override { return hidden_ ? Layer::role(name) : output_->role(name); }
 

@@ -24,9 +24,7 @@ HippoLegs hippo_legs(int64_t d_state) {
   return {-torch::outer(B, B).tril(-1) - torch::diag(n + 1), B};
 }
 
-at::Tensor hippo_legs_frequencies(int64_t d_state) {
-  return torch::linalg_eigvalsh(legs_hermitian(d_state));
-}
+at::Tensor hippo_legs_frequencies(int64_t d_state) { return torch::linalg_eigvalsh(legs_hermitian(d_state)); }
 
 HippoLegsNplr hippo_legs_nplr(int64_t d_state) {
   const auto [values, vectors] = torch::linalg_eigh(legs_hermitian(d_state));

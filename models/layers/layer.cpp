@@ -23,21 +23,15 @@ std::pair<std::string, std::string> split_path(const std::string& path) {
 
 }  // namespace
 
-void Layer::reset_parameters(const Stream& init, const std::string& prefix) {
-  reset_children(*this, init, prefix);
-}
+void Layer::reset_parameters(const Stream& init, const std::string& prefix) { reset_children(*this, init, prefix); }
 
-ParameterRole Layer::role(const std::string& name) const {
-  return role_in_children(*this, name);
-}
+ParameterRole Layer::role(const std::string& name) const { return role_in_children(*this, name); }
 
 void reset_children(torch::nn::Module& module, const Stream& init, const std::string& prefix) {
   for (const auto& child : module.named_children()) {
     const std::string below = prefix + child.key() + ".";
-    if (auto* layer = dynamic_cast<Layer*>(child.value().get()))
-      layer->reset_parameters(init, below);
-    else
-      reset_children(*child.value(), init, below);
+    if (auto* layer = dynamic_cast<Layer*>(child.value().get())) layer->reset_parameters(init, below);
+    else reset_children(*child.value(), init, below);
   }
 }
 

@@ -11,9 +11,7 @@ Linear::Linear(int64_t inputs, int64_t outputs) {
   bias = register_parameter("bias", torch::empty({outputs}));
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const {
-  return torch::linear(x, weight, bias);
-}
+at::Tensor Linear::forward(const at::Tensor& x) const { return torch::linear(x, weight, bias); }
 
 void Linear::reset_parameters(const Stream& init, const std::string& prefix) {
   const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
@@ -21,24 +19,14 @@ void Linear::reset_parameters(const Stream& init, const std::string& prefix) {
   draw_uniform(bias, init, prefix + "bias", -bound, bound);
 }
 
-ParameterRole Linear::role(const std::string& name) const {
-  return name == "bias" ? ParameterRole::kBias : ParameterRole::kMatrix;
-}
+ParameterRole Linear::role(const std::string& name) const { return name == "bias" ? ParameterRole::kBias : ParameterRole::kMatrix; }
 
-Embedding::Embedding(int64_t vocabulary, int64_t width) {
-  weight = register_parameter("weight", torch::empty({vocabulary, width}));
-}
+Embedding::Embedding(int64_t vocabulary, int64_t width) { weight = register_parameter("weight", torch::empty({vocabulary, width})); }
 
-at::Tensor Embedding::forward(const at::Tensor& ids) const {
-  return torch::embedding(weight, ids);
-}
+at::Tensor Embedding::forward(const at::Tensor& ids) const { return torch::embedding(weight, ids); }
 
-void Embedding::reset_parameters(const Stream& init, const std::string& prefix) {
-  draw_normal(weight, init, prefix + "weight", 1.0);
-}
+void Embedding::reset_parameters(const Stream& init, const std::string& prefix) { draw_normal(weight, init, prefix + "weight", 1.0); }
 
-ParameterRole Embedding::role(const std::string&) const {
-  return ParameterRole::kEmbedding;
-}
+ParameterRole Embedding::role(const std::string&) const { return ParameterRole::kEmbedding; }
 
 }  // namespace spt::models

@@ -23,10 +23,8 @@ std::vector<LocalGroup> local_groups(int64_t length, const LocalWindow& window) 
   for (int64_t i = 0; i < blocks; ++i) {
     const int64_t before = std::min(window.backward, i), after = std::min(window.forward, blocks - 1 - i);
     const bool sees_short_block = ragged && i + after == blocks - 1;
-    if (!groups.empty() && !sees_short_block && groups.back().before == before && groups.back().after == after)
-      ++groups.back().count;
-    else
-      groups.push_back({i, 1, before, after});
+    if (!groups.empty() && !sees_short_block && groups.back().before == before && groups.back().after == after) ++groups.back().count;
+    else groups.push_back({i, 1, before, after});
   }
   return groups;
 }

@@ -18,8 +18,9 @@ struct LocalWindow {
 /// Pads are hidden as keys; a block that sees nothing but pads sees those, so that what stands at pads stays finite. Causal attention needs
 /// no mask for that (Attention says why).
 /// Memory: O(L (backward + 1 + forward) H d_k) for copies of keys and values; weights are never stored, a mask is at most (window, span).
-/// Errors: SPT_CHECK that causal attention does not look forward. Must equal full attention under a block mask (tests/models/local_attention_test.cpp).
-/// Source: published code src/models/sequence/mha.py MultiheadLocalAttention, which refuses an L that is no multiple of the window.
+/// Errors: SPT_CHECK that causal attention does not look forward. Must equal full attention under a block mask
+/// (tests/models/local_attention_test.cpp). Source: published code src/models/sequence/mha.py MultiheadLocalAttention, which refuses an L
+/// that is no multiple of the window.
 at::Tensor local_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const LocalWindow& window, bool causal,
                            const at::Tensor& real);
 

@@ -15,13 +15,9 @@ MovingAverage::MovingAverage(int64_t width, int64_t state, bool bidirectional) {
   omega_ = register_parameter("omega", torch::empty({width}));
 }
 
-at::Tensor MovingAverage::kernel(int64_t length) const {
-  return ema_kernel({delta_, alpha_, beta_, gamma_}, length);
-}
+at::Tensor MovingAverage::kernel(int64_t length) const { return ema_kernel({delta_, alpha_, beta_, gamma_}, length); }
 
-at::Tensor MovingAverage::forward(const at::Tensor& x) const {
-  return ema_convolution(x, kernel(x.size(1)), omega_);
-}
+at::Tensor MovingAverage::forward(const at::Tensor& x) const { return ema_convolution(x, kernel(x.size(1)), omega_); }
 
 void MovingAverage::reset_parameters(const Stream& init, const std::string& prefix) {
   const torch::NoGradGuard no_grad;
@@ -33,8 +29,6 @@ void MovingAverage::reset_parameters(const Stream& init, const std::string& pref
   draw_normal(omega_, init, prefix + "omega", 1.0);
 }
 
-ParameterRole MovingAverage::role(const std::string&) const {
-  return ParameterRole::kAverage;
-}
+ParameterRole MovingAverage::role(const std::string&) const { return ParameterRole::kAverage; }
 
 }  // namespace spt::models

@@ -13,7 +13,7 @@ namespace spt::models {
 class MovingAverage : public Layer {
  public:
   MovingAverage(int64_t width, int64_t state, bool bidirectional);
-  at::Tensor kernel(int64_t length) const;        ///< (R, length)
+  at::Tensor kernel(int64_t length) const;  ///< (R, length)
   at::Tensor forward(const at::Tensor& x) const;
   void reset_parameters(const Stream& init, const std::string& prefix) override;
   ParameterRole role(const std::string& name) const override;

@@ -21,9 +21,7 @@ void Norm::reset_parameters(const Stream&, const std::string&) {
   if (bias.defined()) bias.zero_();
 }
 
-ParameterRole Norm::role(const std::string&) const {
-  return ParameterRole::kNorm;
-}
+ParameterRole Norm::role(const std::string&) const { return ParameterRole::kNorm; }
 
 at::Tensor LayerNorm::forward(const at::Tensor& x, const at::Tensor&) {
   return torch::layer_norm(x, {weight.size(0)}, weight, bias, kNormEps);
@@ -55,9 +53,7 @@ at::Tensor BatchNorm::forward(const at::Tensor& x, const at::Tensor& real) {
   return torch::zeros({rows.size(0), rows.size(1)}, normalised.options()).index_copy(0, at, normalised).view_as(x);
 }
 
-at::Tensor RmsNorm::forward(const at::Tensor& x, const at::Tensor&) {
-  return torch::rms_norm(x, {width_}, weight, kNormEps);
-}
+at::Tensor RmsNorm::forward(const at::Tensor& x, const at::Tensor&) { return torch::rms_norm(x, {width_}, weight, kNormEps); }
 
 at::Tensor ScaleNorm::forward(const at::Tensor& x, const at::Tensor&) {
   return torch::rms_norm(x, {width_}, weight.expand(width_), kNormEps);

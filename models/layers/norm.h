@@ -53,7 +53,8 @@ class RmsNorm : public Norm {
   int64_t width_;
 };
 
-/// The same with one weight for all features: g x / |x| with g = sqrt(D) weight. Source: arXiv:1910.05895 eq. (5); g starts at sqrt(D) there too.
+/// The same with one weight for all features: g x / |x| with g = sqrt(D) weight. Source: arXiv:1910.05895 eq. (5); g starts at sqrt(D)
+/// there too.
 class ScaleNorm : public Norm {
  public:
   explicit ScaleNorm(int64_t width) : Norm(1, false), width_(width) {}

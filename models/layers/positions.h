@@ -20,8 +20,8 @@ class Sinusoids {
 /// Which two features of a head turn together: (2m, 2m+1), or m of the first half and m of the second.
 enum class RotaryPairs { kNeighbours, kHalves };
 
-/// Rotary positions: pair m of the first `width` features of a head turns by the angle p 10000^(-2m/width) at position p, counted from 0; the
-/// other features stay.
+/// Rotary positions: pair m of the first `width` features of a head turns by the angle p 10000^(-2m/width) at position p, counted from 0;
+/// the other features stay.
 ///
 /// Shapes: x (B, L, .., d_k) -> the same, width <= d_k. Rotated in float32 (float64 in a float64 model).
 /// Source: arXiv:2104.09864 eq. (34), neighbours; halves and a width below d_k: GPT-NeoX (arXiv:2204.06745 section 2.1).

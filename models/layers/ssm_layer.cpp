@@ -28,9 +28,7 @@ class SsmBlock : public SsmLayer {
 
 }  // namespace
 
-int64_t SsmOptions::taps(int64_t length) const {
-  return l_max > 0 ? std::min(length, l_max) : length;
-}
+int64_t SsmOptions::taps(int64_t length) const { return l_max > 0 ? std::min(length, l_max) : length; }
 
 void SsmStateOptions::validate(std::string_view architecture) const {
   if (n_ssm > 0 && d_model % n_ssm != 0)
@@ -42,13 +40,9 @@ void SsmStateOptions::validate_pairs(std::string_view architecture) const {
   if (d_state % 2 != 0) throw Error("architecture '{}': d_state = {} is odd; conjugate pairs need an even number", architecture, d_state);
 }
 
-void StateSpace::register_skip() {
-  D_ = register_parameter("D", torch::empty({1, shared_.d_model}));
-}
+void StateSpace::register_skip() { D_ = register_parameter("D", torch::empty({1, shared_.d_model})); }
 
-void StateSpace::reset_skip(const Stream& init, const std::string& prefix) {
-  draw_normal(D_, init, prefix + "D", 1.0);
-}
+void StateSpace::reset_skip(const Stream& init, const std::string& prefix) { draw_normal(D_, init, prefix + "D", 1.0); }
 
 at::Tensor StateSpace::forward(const at::Tensor& u) {
   return torch::addcmul(long_convolution(u, kernel(shared_.taps(u.size(1)))), u, D_.to(u.scalar_type()));

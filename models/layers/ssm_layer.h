@@ -45,7 +45,8 @@ struct SsmStateOptions : SsmOptions {
   template <class Self, class Visitor>
   static void visit_state(Self& self, Visitor&& visit) {
     visit_shared(self, visit);
-    visit("d_state", self.d_state, OptionInfo{.effect = "state N of a channel; of conjugate pairs both count, so it is even there", .min = 2});
+    visit("d_state", self.d_state,
+          OptionInfo{.effect = "state N of a channel; of conjugate pairs both count, so it is even there", .min = 2});
     visit("n_ssm", self.n_ssm,
           OptionInfo{.effect = "trained state matrices, shared by the channels; 0: one a channel; must divide d_model", .min = 0});
     visit("dt_min", self.dt_min, OptionInfo{.effect = "smallest initial step", .min = 1e-9, .unit = "positions"});

@@ -22,9 +22,7 @@ at::Tensor GatedBlock::mix(const at::Tensor& u, const at::Tensor& real) {
   return half_gate_ ? v * torch::sigmoid(output_->forward(v)) : torch::glu(output_->forward(v), -1);
 }
 
-double gate_flops(int64_t d_model, bool half_gate) {
-  return 2.0 * static_cast<double>(d_model * d_model) * (half_gate ? 1 : 2);
-}
+double gate_flops(int64_t d_model, bool half_gate) { return 2.0 * static_cast<double>(d_model * d_model) * (half_gate ? 1 : 2); }
 
 BlockStack::BlockStack(const StackOptions& options, std::vector<std::shared_ptr<SequenceLayer>> blocks) : blocks_(std::move(blocks)) {
   torch::nn::ModuleList list;
@@ -40,12 +38,8 @@ at::Tensor BlockStack::forward(const at::Tensor& x, const at::Tensor& real) {
   return final_norm_ ? final_norm_->forward(h, real) : h;
 }
 
-void BlockStack::reset_parameters(const Stream& init, const std::string& prefix) {
-  reset_children(*this, init, prefix);
-}
+void BlockStack::reset_parameters(const Stream& init, const std::string& prefix) { reset_children(*this, init, prefix); }
 
-ParameterRole BlockStack::role(const std::string& name) const {
-  return role_in_children(*this, name);
-}
+ParameterRole BlockStack::role(const std::string& name) const { return role_in_children(*this, name); }
 
 }  // namespace spt::models

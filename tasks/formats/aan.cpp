@@ -83,7 +83,8 @@ class ScisummnetCollector {
     const std::string id = name.substr(0, name.size() - std::string_view(".txt").size());
     digests_["papers/" + name] = sha256(text);
     code_points(text, fmt::format("{}: papers/{}", where_, name));
-    if (!numbers_.try_emplace(id, static_cast<int64_t>(data_.texts.size())).second) throw DataError("{}: the paper {} stands twice", where_, id);
+    if (!numbers_.try_emplace(id, static_cast<int64_t>(data_.texts.size())).second)
+      throw DataError("{}: the paper {} stands twice", where_, id);
     data_.texts.push_back(std::move(text));
   }
   void add_pairs(size_t split, const std::string& content) {
@@ -208,13 +209,15 @@ TreeData aan_tree() {
   tree.title = "pairs of papers of the ACL Anthology Network (Long Range Arena's Retrieval)";
   tree.source = "Radev et al. 2013; Tay et al. 2020, github.com/google-research/long-range-arena";
   tree.licence = "of the papers' authors; the stand-in of ScisummNet papers is CC BY 4.0";
-  tree.size = fmt::format("{} train, {} validation and {} test pairs, about 1 GB", kAanOfficialPairs[0], kAanOfficialPairs[1], kAanOfficialPairs[2]);
+  tree.size = fmt::format("{} train, {} validation and {} test pairs, about 1 GB", kAanOfficialPairs[0], kAanOfficialPairs[1],
+                          kAanOfficialPairs[2]);
   tree.find = find;
   tree.how_to_get = [](const std::filesystem::path& root) {
-    return fmt::format("put new_aan_pairs.train.tsv, .eval.tsv and .test.tsv into '{0}' (in lra_release/lra_release/tsv_data of "
-                       "https://storage.googleapis.com/long-range-arena/lra_release.gz, 7.7 GB); or, for the option source = \"scisummnet\", the "
-                       "archive aan_scisummnet.tar.xz",
-                       (root / "aan").string());
+    return fmt::format(
+        "put new_aan_pairs.train.tsv, .eval.tsv and .test.tsv into '{0}' (in lra_release/lra_release/tsv_data of "
+        "https://storage.googleapis.com/long-range-arena/lra_release.gz, 7.7 GB); or, for the option source = \"scisummnet\", the "
+        "archive aan_scisummnet.tar.xz",
+        (root / "aan").string());
   };
   tree.verify = [find](const std::filesystem::path& root) {
     const auto place = find(root);
@@ -224,8 +227,8 @@ TreeData aan_tree() {
     bool whole = lra;
     for (size_t k = 0; k < data.pairs.size(); ++k) whole = whole && static_cast<int64_t>(data.pairs[k].size()) == kAanOfficialPairs[k];
     return TreeData::Verdict{whole,
-                             fmt::format("{} train, {} validation and {} test pairs of {} texts{}", data.pairs[0].size(), data.pairs[1].size(),
-                                         data.pairs[2].size(), data.texts.size(), lra ? "" : ", of the stand-in"),
+                             fmt::format("{} train, {} validation and {} test pairs of {} texts{}", data.pairs[0].size(),
+                                         data.pairs[1].size(), data.pairs[2].size(), data.texts.size(), lra ? "" : ", of the stand-in"),
                              data.data_hash};
   };
   return tree;

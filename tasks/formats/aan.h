@@ -34,8 +34,8 @@ inline constexpr std::string_view kScisummnetHash = "751dd15a2f7696e7a73fc6d4e89
 
 /// Reads `new_aan_pairs.{train,eval,test}.tsv`: no header; label (0, 1, 0.0 or 1.0), two ids, two texts; csv quoting (tsv.h).
 ///
-/// Errors: DataError naming file and line: a file is missing, empty or truncated, another number of columns, another label, text that is not
-/// UTF-8, a field of more than 64 MiB.
+/// Errors: DataError naming file and line: a file is missing, empty or truncated, another number of columns, another label, text that is
+/// not UTF-8, a field of more than 64 MiB.
 AanData read_aan_tsv(const std::filesystem::path& folder);
 
 /// Reads the stand-in, an archive or an unpacked folder: `papers/ID.txt` and `pairs.{train,eval,test}.tsv` with label, id, id.

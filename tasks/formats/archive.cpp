@@ -16,7 +16,8 @@ constexpr int64_t kMaxMemberBytes = int64_t{1} << 30;
 /// Nothing is written under these names; an archive with such ones was made to be written somewhere else, and is not trusted.
 void check_member_path(const std::filesystem::path& path, const std::filesystem::path& archive) {
   const bool up = std::find(path.begin(), path.end(), "..") != path.end();
-  if (path.is_absolute() || up) throw DataError("'{}' holds the path '{}', which leads out of the archive", archive.string(), path.string());
+  if (path.is_absolute() || up)
+    throw DataError("'{}' holds the path '{}', which leads out of the archive", archive.string(), path.string());
 }
 
 class ArchiveStream {
@@ -72,7 +73,8 @@ void visit_archive(const std::filesystem::path& file, const ArchiveVisitor& visi
   stream.open();
   while (archive_entry* entry = stream.next()) {
     const char* path = archive_entry_pathname(entry);
-    if (archive_entry_hardlink(entry) != nullptr) throw DataError("'{}': '{}' is a link, not a file", file.string(), path == nullptr ? "?" : path);
+    if (archive_entry_hardlink(entry) != nullptr)
+      throw DataError("'{}': '{}' is a link, not a file", file.string(), path == nullptr ? "?" : path);
     if (archive_entry_filetype(entry) != AE_IFREG) continue;
     if (path == nullptr) throw DataError("'{}' holds a file without a readable name", file.string());
     check_member_path(path, file);

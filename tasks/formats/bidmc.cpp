@@ -35,7 +35,8 @@ class CsvRows {
   /// The next row with something in it. Errors: DataError for another number of cells than the header has.
   bool next() {
     if (!next_line()) return false;
-    if (cells_.size() != columns_.size()) throw DataError("{}, line {}: {} columns, the header has {}", where_, line_, cells_.size(), columns_.size());
+    if (cells_.size() != columns_.size())
+      throw DataError("{}, line {}: {} columns, the header has {}", where_, line_, cells_.size(), columns_.size());
     return true;
   }
   float number(size_t column, bool may_be_missing) const {
@@ -57,7 +58,8 @@ class CsvRows {
       const std::string_view line = trimmed(rest_.substr(0, end));
       rest_.remove_prefix(std::min(end + 1, rest_.size()));
       ++line_;
-      if (line.size() > kLongestLine) throw DataError("{}, line {}: {} characters, which no row of this format has", where_, line_, line.size());
+      if (line.size() > kLongestLine)
+        throw DataError("{}, line {}: {} characters, which no row of this format has", where_, line_, line.size());
       if (line.empty()) continue;
       cells_.clear();
       for (size_t at = 0; at <= line.size();) {
@@ -94,17 +96,16 @@ class BidmcCollector {
     const std::string content = read(), where = fmt::format("{}: {}", where_, name);
     if (!digests_.try_emplace(name, sha256(content)).second) throw DataError("{}: stands twice", where);
     BidmcRecording& recording = recordings_[signals ? *signals : *numerics];
-    if (signals)
-      recording.signal = parse_bidmc_signals(content, where);
-    else
-      parse_bidmc_numerics(content, recording, where);
+    if (signals) recording.signal = parse_bidmc_signals(content, where);
+    else parse_bidmc_numerics(content, recording, where);
   }
   BidmcRecordings finish() {
     if (recordings_.empty()) throw DataError("{}: there is no bidmc_NN_Signals.csv in it", where_);
     BidmcRecordings data;
     for (auto& [id, recording] : recordings_) {
       recording.id = id;
-      if (recording.signal.empty() || recording.seconds.empty()) throw DataError("{}: bidmc_{:02}_{}.csv is missing", where_, id, recording.signal.empty() ? "Signals" : "Numerics");
+      if (recording.signal.empty() || recording.seconds.empty())
+        throw DataError("{}: bidmc_{:02}_{}.csv is missing", where_, id, recording.signal.empty() ? "Signals" : "Numerics");
       data.recordings.push_back(std::move(recording));
     }
     Sha256 all;
@@ -158,22 +159,26 @@ BidmcRecordings read_bidmc(const std::filesystem::path& place) {
       if (entry.is_regular_file()) collector.add(entry.path().filename().string(), [&] { return read_file(entry.path()); });
     if (problem) throw DataError("'{}': cannot be read ({})", place.string(), problem.message());
   } else {
-    visit_archive(place, [&](std::string_view path, const std::function<std::string()>& read) { collector.add(std::filesystem::path(path).filename().string(), read); });
+    visit_archive(place, [&](std::string_view path, const std::function<std::string()>& read) {
+      collector.add(std::filesystem::path(path).filename().string(), read);
+    });
   }
   return collector.finish();
 }
 
 std::optional<std::filesystem::path> find_bidmc(const std::filesystem::path& data_root) {
   const std::string release = "bidmc-ppg-and-respiration-dataset-1.0.0";
-  for (const std::string& name : {release, std::string("bidmc_csv"), release + ".zip", std::string("bidmc_csv.tar.bz2"), std::string("bidmc_csv.tar.gz")})
+  for (const std::string& name :
+       {release, std::string("bidmc_csv"), release + ".zip", std::string("bidmc_csv.tar.bz2"), std::string("bidmc_csv.tar.gz")})
     for (const std::filesystem::path& folder : {data_root / "bidmc", data_root})
       if (std::filesystem::exists(folder / name)) return folder / name;
   return std::nullopt;
 }
 
 std::string how_to_get_bidmc(const std::filesystem::path& data_root) {
-  return fmt::format("put bidmc-ppg-and-respiration-dataset-1.0.0.zip of https://physionet.org/content/bidmc/1.0.0/ (or its folder bidmc_csv) into '{}'",
-                     (data_root / "bidmc").string());
+  return fmt::format(
+      "put bidmc-ppg-and-respiration-dataset-1.0.0.zip of https://physionet.org/content/bidmc/1.0.0/ (or its folder bidmc_csv) into '{}'",
+      (data_root / "bidmc").string());
 }
 
 std::vector<BidmcWindowFacts> bidmc_windows(const BidmcRecordings& data, BidmcTarget target, int64_t stride) {
@@ -219,8 +224,9 @@ TreeData bidmc_tree(BidmcTarget target) {
   tree.how_to_get = how_to_get_bidmc;
   tree.verify = [target](const std::filesystem::path& root) {
     const BidmcRecordings data = load_bidmc(root);
-    return TreeData::Verdict{data.data_hash == kBidmcOfficialHash,
-                             fmt::format("{} recordings, {} windows", data.recordings.size(), bidmc_windows(data, target, kBidmcStride).size()), data.data_hash};
+    return TreeData::Verdict{
+        data.data_hash == kBidmcOfficialHash,
+        fmt::format("{} recordings, {} windows", data.recordings.size(), bidmc_windows(data, target, kBidmcStride).size()), data.data_hash};
   };
   return tree;
 }

@@ -29,10 +29,10 @@ inline constexpr std::array<std::string_view, 3> kBidmcFolders = {"HR", "RR", "S
 
 /// One recording of eight minutes.
 struct BidmcRecording {
-  int64_t id = 0;                            ///< NN of bidmc_NN_Signals.csv
-  std::vector<float> signal;                 ///< (samples, 2): PLETH, II
-  std::vector<float> seconds;                ///< times of `targets`, in seconds
-  std::array<std::vector<float>, 3> targets; ///< by BidmcTarget, one a second; NaN where missing
+  int64_t id = 0;                             ///< NN of bidmc_NN_Signals.csv
+  std::vector<float> signal;                  ///< (samples, 2): PLETH, II
+  std::vector<float> seconds;                 ///< times of `targets`, in seconds
+  std::array<std::vector<float>, 3> targets;  ///< by BidmcTarget, one a second; NaN where missing
 };
 
 struct BidmcRecordings {

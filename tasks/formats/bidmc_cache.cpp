@@ -16,7 +16,8 @@ SafetensorsFile bidmc_as_cache(const BidmcRecordings& data) {
     ids.push_back(static_cast<float>(recording.id));
     file.tensors[prefix + "signal"] = cache_column(recording.signal);
     file.tensors[prefix + "seconds"] = cache_column(recording.seconds);
-    for (size_t k = 0; k < recording.targets.size(); ++k) file.tensors[fmt::format("{}target{}", prefix, k)] = cache_column(recording.targets[k]);
+    for (size_t k = 0; k < recording.targets.size(); ++k)
+      file.tensors[fmt::format("{}target{}", prefix, k)] = cache_column(recording.targets[k]);
   }
   file.tensors["id"] = cache_column(ids);
   file.metadata = {{"data_hash", data.data_hash}};
@@ -34,7 +35,8 @@ BidmcRecordings bidmc_from_cache(const SafetensorsFile& file) {
     const std::string prefix = fmt::format("{:04}.", recording.id);
     recording.signal = cache_values<float>(file, prefix + "signal");
     recording.seconds = cache_values<float>(file, prefix + "seconds");
-    if (recording.signal.size() % kBidmcChannels != 0) throw Error("the cache's signal of recording {} has an odd number of values", recording.id);
+    if (recording.signal.size() % kBidmcChannels != 0)
+      throw Error("the cache's signal of recording {} has an odd number of values", recording.id);
     for (size_t k = 0; k < recording.targets.size(); ++k)
       recording.targets[k] = cache_values<float>(file, fmt::format("{}target{}", prefix, k), recording.seconds.size());
   }

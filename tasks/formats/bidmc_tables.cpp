@@ -16,7 +16,8 @@ float ts_number(std::string_view text, const std::string& where) {
   while (text.ends_with(' ') || text.ends_with('\r')) text.remove_suffix(1);
   float value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) throw DataError("{}: '{}' is no number", where, text.substr(0, 40));
+  if (problem != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    throw DataError("{}: '{}' is no number", where, text.substr(0, 40));
   return value;
 }
 
@@ -49,7 +50,8 @@ BidmcTable read_npy_pair(const std::filesystem::path& folder, const std::string&
     digests[file.filename().string()] = sha256_file(file);
     const bool inputs = part == std::string_view("x");
     const std::vector<int64_t> rest(array.shape.begin() + std::min<size_t>(1, array.shape.size()), array.shape.end());
-    const bool fits = inputs ? rest == std::vector<int64_t>{kBidmcWindow, kBidmcChannels} : array.shape.size() == 1 || rest == std::vector<int64_t>{1};
+    const bool fits =
+        inputs ? rest == std::vector<int64_t>{kBidmcWindow, kBidmcChannels} : array.shape.size() == 1 || rest == std::vector<int64_t>{1};
     if (array.shape.empty() || !fits) throw DataError("'{}': its shape is not {}", file.string(), inputs ? "(n, 4000, 2)" : "(n)");
     (inputs ? table.x : table.y) = std::move(array.values);
   }
@@ -57,7 +59,8 @@ BidmcTable read_npy_pair(const std::filesystem::path& folder, const std::string&
     for (const float value : *values)
       if (!std::isfinite(value)) throw DataError("'{}': {} has a value that is no number", folder.string(), split);
   const auto windows = static_cast<int64_t>(table.x.size()) / (kBidmcWindow * kBidmcChannels);
-  if (windows != table.size() || windows == 0) throw DataError("'{}': {} has {} windows and {} targets", folder.string(), split, windows, table.y.size());
+  if (windows != table.size() || windows == 0)
+    throw DataError("'{}': {} has {} windows and {} targets", folder.string(), split, windows, table.y.size());
   return table;
 }
 
@@ -121,9 +124,10 @@ BidmcTables load_bidmc_tables(const std::filesystem::path& data_root, BidmcTarge
     found.data_hash = bidmc_table_hash(digests);
     return found;
   }
-  throw DataError("there are neither {0}/trainx.npy ... nor BIDMC32{1}_TRAIN.ts and BIDMC32{1}_TEST.ts in '{2}'; the .ts files are in the TSER archive "
-                  "BIDMC32{1} on zenodo.org; source = \"physionet\" takes the recordings themselves",
-                  arrays.string(), name, (data_root / "bidmc").string());
+  throw DataError(
+      "there are neither {0}/trainx.npy ... nor BIDMC32{1}_TRAIN.ts and BIDMC32{1}_TEST.ts in '{2}'; the .ts files are in the TSER archive "
+      "BIDMC32{1} on zenodo.org; source = \"physionet\" takes the recordings themselves",
+      arrays.string(), name, (data_root / "bidmc").string());
 }
 
 }  // namespace spt::formats

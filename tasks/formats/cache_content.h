@@ -23,7 +23,9 @@ inline constexpr const char* kCacheType<char> = "U8";
 
 template <class T>
 RawTensor cache_column(const std::vector<T>& values) {
-  return {kCacheType<T>, {static_cast<int64_t>(values.size())}, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
+  return {kCacheType<T>,
+          {static_cast<int64_t>(values.size())},
+          std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T))};
 }
 inline RawTensor cache_column(std::string text) {
   const auto bytes = static_cast<int64_t>(text.size());

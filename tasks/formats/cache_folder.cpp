@@ -59,7 +59,8 @@ SafetensorsFile read_sealed(const std::filesystem::path& file) {
   return content;
 }
 
-void write_cache(const std::filesystem::path& data_root, const std::filesystem::path& file, SafetensorsFile content, std::string_view what) {
+void write_cache(const std::filesystem::path& data_root, const std::filesystem::path& file, SafetensorsFile content,
+                 std::string_view what) {
   content.metadata["content_sha256"] = tensors_hash(content);
   try {
     if (writable_cache(data_root)) write_safetensors(file, content);

@@ -35,8 +35,8 @@ auto read_cache(const std::filesystem::path& file, Make&& make) -> std::optional
   }
 }
 
-/// Seals the content with a hash over its tensors and writes it, where the data root may be written: a cache only saves time. `what`: of what
-/// it is, for the log.
+/// Seals the content with a hash over its tensors and writes it, where the data root may be written: a cache only saves time. `what`: of
+/// what it is, for the log.
 void write_cache(const std::filesystem::path& data_root, const std::filesystem::path& file, SafetensorsFile content, std::string_view what);
 
 }  // namespace spt::formats

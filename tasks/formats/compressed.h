@@ -19,8 +19,8 @@ std::string pack_gzip(std::string_view content);
 /// Errors: DataError naming the file if it cannot be read, is corrupt or truncated, or holds more than `max_bytes`.
 std::string read_unpacked(const std::filesystem::path& file, int64_t max_bytes);
 
-/// The same with its SHA-256. What had to be unpacked is kept in `<data root>/cache/`, where that may be written, because unpacking takes seconds:
-/// keyed by the packed file's SHA-256, and made again where its content is not what was written.
+/// The same with its SHA-256. What had to be unpacked is kept in `<data root>/cache/`, where that may be written, because unpacking takes
+/// seconds: keyed by the packed file's SHA-256, and made again where its content is not what was written.
 struct UnpackedFile {
   std::string content;
   std::string sha256;

@@ -8,8 +8,8 @@
 namespace spt::formats {
 namespace {
 
-constexpr int64_t kSheetGap = 4;           // pixels
-constexpr int64_t kLeastSheetSide = 128;   // smaller pictures are enlarged to about this
+constexpr int64_t kSheetGap = 4;          // pixels
+constexpr int64_t kLeastSheetSide = 128;  // smaller pictures are enlarged to about this
 constexpr uint8_t kSheetGround = 96;
 constexpr int64_t kPlotWidth = 960, kPlotHeight = 90, kPlotTitle = 18;
 
@@ -53,11 +53,15 @@ Picture contact_sheet(std::span<const Picture> pictures, int64_t columns) {
   const int64_t n = static_cast<int64_t>(pictures.size()), rows = (n + columns - 1) / columns;
   const int64_t scale = std::max<int64_t>(1, kLeastSheetSide / std::max(model.height, model.width));
   const int64_t cell_height = model.height * scale + kSheetGap, cell_width = model.width * scale + kSheetGap;
-  Picture sheet{.height = rows * cell_height + kSheetGap, .width = std::min(n, columns) * cell_width + kSheetGap, .channels = model.channels, .pixels = {}};
+  Picture sheet{.height = rows * cell_height + kSheetGap,
+                .width = std::min(n, columns) * cell_width + kSheetGap,
+                .channels = model.channels,
+                .pixels = {}};
   sheet.pixels.assign(static_cast<size_t>(sheet.height * sheet.width * sheet.channels), kSheetGround);
   for (int64_t k = 0; k < n; ++k) {
     const Picture& picture = pictures[k];
-    SPT_CHECK(picture.height == model.height && picture.width == model.width && picture.channels == model.channels, "pictures of two sizes");
+    SPT_CHECK(picture.height == model.height && picture.width == model.width && picture.channels == model.channels,
+              "pictures of two sizes");
     const int64_t top = kSheetGap + k / columns * cell_height, left = kSheetGap + k % columns * cell_width;
     for (int64_t y = 0; y < model.height * scale; ++y)
       for (int64_t x = 0; x < model.width * scale; ++x)
@@ -80,9 +84,11 @@ std::string waveform_svg(std::span<const Waveform> signals) {
       top += kPlotHeight + kSheetGap;
     }
   }
-  return fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-                     "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{2}</svg>\n",
-                     kPlotWidth, top + kSheetGap, body);
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{2}</svg>\n",
+      kPlotWidth, top + kSheetGap, body);
 }
 
 }  // namespace spt::formats

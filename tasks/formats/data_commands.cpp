@@ -14,8 +14,8 @@
 #include "tasks/formats/fetch.h"
 #include "tasks/formats/imdb.h"
 #include "tasks/formats/manifest.h"
-#include "tasks/formats/speech.h"
 #include "tasks/formats/pathfinder_files.h"
+#include "tasks/formats/speech.h"
 
 namespace spt::formats {
 namespace {
@@ -57,11 +57,12 @@ bool verify_manifest(const Manifest& manifest, const std::filesystem::path& root
     say(fmt::format("{}: no data; spt-bench data list {} tells how to get them", manifest.task, manifest.task));
     return false;
   }
-  say(fmt::format("{}: {} in {}, data hash {}", manifest.task, found.official() ? "complete and as published" : "partial or different", found.folder.string(),
-                  found.data_hash()));
+  say(fmt::format("{}: {} in {}, data hash {}", manifest.task, found.official() ? "complete and as published" : "partial or different",
+                  found.folder.string(), found.data_hash()));
   for (const FileCheck& file : found.files) {
     if (file.state == FileState::kMissing) say(fmt::format("  missing {}", file.name));
-    if (file.state == FileState::kDifferent) say(file.problem.empty() ? fmt::format("  different {} (SHA-256 {})", file.name, file.sha256) : "  damaged " + file.problem);
+    if (file.state == FileState::kDifferent)
+      say(file.problem.empty() ? fmt::format("  different {} (SHA-256 {})", file.name, file.sha256) : "  damaged " + file.problem);
   }
   // An old record of a smaller set would still be planned with.
   if (!found.official() || std::filesystem::exists(verified_record_file(manifest, root))) record_local_data(manifest, root, found, say);
@@ -73,13 +74,15 @@ DataSource manifest_source(const Manifest& manifest) {
           .present = [&manifest](const auto& root) { return data_folder(manifest, root).has_value(); },
           .list = [&manifest](const auto& root, const LineSink& say) { list_manifest(manifest, root, say); },
           .verify = [&manifest](const auto& root, const LineSink& say) { return verify_manifest(manifest, root, say); },
-          .fetch = [&manifest](const auto& root, const std::string& from, const LineSink& say) { fetch(manifest, root, {.from = from, .report = say}); }};
+          .fetch = [&manifest](const auto& root, const std::string& from,
+                               const LineSink& say) { fetch(manifest, root, {.from = from, .report = say}); }};
 }
 
 constexpr std::array<std::string_view, 3> kListopsSplits = {"train", "validation", "test"};
 
 bool listops_present(const std::filesystem::path& root) {
-  return std::any_of(kListopsSplits.begin(), kListopsSplits.end(), [&](auto split) { return std::filesystem::exists(listops_file(root / "listops", split)); });
+  return std::any_of(kListopsSplits.begin(), kListopsSplits.end(),
+                     [&](auto split) { return std::filesystem::exists(listops_file(root / "listops", split)); });
 }
 
 void list_listops(const std::filesystem::path& root, const LineSink& say) {
@@ -123,7 +126,8 @@ bool verify_tree(const TreeData& tree, const std::filesystem::path& root, const 
   }
   try {
     const TreeData::Verdict found = tree.verify(root);
-    say(fmt::format("{}: {}, {}, data hash {}", tree.task, found.official ? "complete and as published" : "partial or different", found.summary, found.data_hash));
+    say(fmt::format("{}: {}, {}, data hash {}", tree.task, found.official ? "complete and as published" : "partial or different",
+                    found.summary, found.data_hash));
     return found.official;
   } catch (const DataError& e) {  // the verdict that was asked for
     say(fmt::format("{}: damaged: {}", tree.task, e.what()));
@@ -136,7 +140,8 @@ DataSource tree_source(const TreeData& tree) {
           .present = [tree](const auto& root) { return tree.find(root).has_value(); },
           .list = [tree](const auto& root, const LineSink& say) { list_tree(tree, root, say); },
           .verify = [tree](const auto& root, const LineSink& say) { return verify_tree(tree, root, say); },
-          .fetch = [tree](const auto& root, const auto&, const auto&) { throw Error("{} is not fetched: {}", tree.task, tree.how_to_get(root)); }};
+          .fetch = [tree](const auto& root, const auto&,
+                          const auto&) { throw Error("{} is not fetched: {}", tree.task, tree.how_to_get(root)); }};
 }
 
 DataSource pathfinder_source(const PathfinderSet& set) {
@@ -144,20 +149,27 @@ DataSource pathfinder_source(const PathfinderSet& set) {
           .present = [&set](const auto& root) { return find_pathfinder(set, root).has_value(); },
           .list = [&set](const auto& root, const LineSink& say) { list_pathfinder(set, root, say); },
           .verify = [&set](const auto& root, const LineSink& say) { return verify_pathfinder(set, root, say); },
-          .fetch = [&set](const auto& root, const auto&, const auto&) {
-            throw Error("{} is generated, not fetched: spt-bench data make {}; Long Range Arena's own images are in its lra_release archive, of which {} goes into '{}'", set.task,
-                        set.task, set.folder, (root / "pathfinder").string());
-          }};
+          .fetch =
+              [&set](const auto& root, const auto&, const auto&) {
+                throw Error(
+                    "{} is generated, not fetched: spt-bench data make {}; Long Range Arena's own images are in its lra_release archive, "
+                    "of which {} goes into '{}'",
+                    set.task, set.task, set.folder, (root / "pathfinder").string());
+              }};
 }
 
 std::vector<DataSource> data_sources() {
   std::vector<DataSource> sources;
   for (const Manifest& manifest : manifests()) sources.push_back(manifest_source(manifest));
-  sources.push_back({.task = "listops", .present = listops_present, .list = list_listops, .verify = verify_listops, .fetch = [](const auto&, const auto&, const auto&) {
+  sources.push_back({.task = "listops",
+                     .present = listops_present,
+                     .list = list_listops,
+                     .verify = verify_listops,
+                     .fetch = [](const auto&, const auto&, const auto&) {
                        throw Error("listops is generated, not fetched: spt-bench data make listops");
                      }});
-  for (const TreeData& tree : {aan_tree(), bidmc_tree(BidmcTarget::kHeartRate), bidmc_tree(BidmcTarget::kRespiratoryRate), bidmc_tree(BidmcTarget::kSpO2), imdb_tree(),
-                               speech_tree()})
+  for (const TreeData& tree : {aan_tree(), bidmc_tree(BidmcTarget::kHeartRate), bidmc_tree(BidmcTarget::kRespiratoryRate),
+                               bidmc_tree(BidmcTarget::kSpO2), imdb_tree(), speech_tree()})
     sources.push_back(tree_source(tree));
   for (const PathfinderSet& set : pathfinder_sets()) sources.push_back(pathfinder_source(set));
   std::sort(sources.begin(), sources.end(), [](const DataSource& a, const DataSource& b) { return a.task < b.task; });
@@ -201,18 +213,21 @@ bool verify_data(const std::filesystem::path& data_root, const std::vector<std::
   return any && whole;
 }
 
-void fetch_data(const std::filesystem::path& data_root, const std::vector<std::string>& tasks, const std::string& from, const LineSink& say) {
+void fetch_data(const std::filesystem::path& data_root, const std::vector<std::string>& tasks, const std::string& from,
+                const LineSink& say) {
   if (tasks.empty()) throw Error("which data? give tasks: {}", fmt::join(data_tasks(), ", "));
   for (const DataSource& source : chosen_sources(tasks)) source.fetch(data_root, from, say);
 }
 
-void make_data(const std::filesystem::path& data_root, const std::string& task, const ListopsOptions& options, const ListopsCounts& counts, const LineSink& say) {
+void make_data(const std::filesystem::path& data_root, const std::string& task, const ListopsOptions& options, const ListopsCounts& counts,
+               const LineSink& say) {
   if (task != "listops") {
     std::vector<std::string> known = {"listops"};
     for (const PathfinderSet& set : pathfinder_sets()) known.push_back(set.task);
     throw Error("{}", unknown_name("generated data set", task, known));
   }
-  for (const std::filesystem::path& file : make_listops_files(options, counts, data_root / "listops")) say(fmt::format("listops: wrote {}", file.string()));
+  for (const std::filesystem::path& file : make_listops_files(options, counts, data_root / "listops"))
+    say(fmt::format("listops: wrote {}", file.string()));
 }
 
 }  // namespace spt::formats

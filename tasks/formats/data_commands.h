@@ -27,10 +27,12 @@ void list_data(const std::filesystem::path& data_root, const std::vector<std::st
 bool verify_data(const std::filesystem::path& data_root, const std::vector<std::string>& tasks, const LineSink& say);
 
 /// Downloads, or takes from `from`, a URL or a folder (fetch.h). Errors: Error for no or an unknown task; DataError as fetch().
-void fetch_data(const std::filesystem::path& data_root, const std::vector<std::string>& tasks, const std::string& from, const LineSink& say);
+void fetch_data(const std::filesystem::path& data_root, const std::vector<std::string>& tasks, const std::string& from,
+                const LineSink& say);
 
 /// Generates the files of listops below the data root (those of Pathfinder: make_pathfinder_files()).
 /// Errors: Error for another task, naming those that are generated, and as make_listops_files().
-void make_data(const std::filesystem::path& data_root, const std::string& task, const ListopsOptions& options, const ListopsCounts& counts, const LineSink& say);
+void make_data(const std::filesystem::path& data_root, const std::string& task, const ListopsOptions& options, const ListopsCounts& counts,
+               const LineSink& say);
 
 }  // namespace spt::formats

@@ -62,7 +62,9 @@ Transfer transfer(const std::string& url, const std::filesystem::path& part) {
   if (!file) throw DataError("cannot write '{}': {}", part.string(), std::strerror(errno));
   DownloadSink sink{.handle = curl.get(), .file = file.get(), .resumed_at = size_or_0(part)};
   std::array<char, CURL_ERROR_SIZE> reason{};
-  const auto set = [&](auto option, auto value) { SPT_CHECK(curl_easy_setopt(curl.get(), option, value) == CURLE_OK, "libcurl option {}", static_cast<int>(option)); };
+  const auto set = [&](auto option, auto value) {
+    SPT_CHECK(curl_easy_setopt(curl.get(), option, value) == CURLE_OK, "libcurl option {}", static_cast<int>(option));
+  };
   set(CURLOPT_URL, url.c_str());
   set(CURLOPT_PROTOCOLS_STR, "http,https,file");
   set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");

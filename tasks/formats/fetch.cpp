@@ -24,17 +24,20 @@ const OfficialFile& official_file(const Manifest& manifest, const std::string& n
 /// A file as it is stored (perhaps packed) goes to `target` if its content is the official one.
 void place_file(const std::filesystem::path& source, const std::filesystem::path& target, const OfficialFile& official) {
   const std::string found = sha256(read_unpacked(source, official.bytes));
-  if (found != official.sha256) throw DataError("'{}': other content than published: SHA-256 {} instead of {}", source.string(), found, official.sha256);
+  if (found != official.sha256)
+    throw DataError("'{}': other content than published: SHA-256 {} instead of {}", source.string(), found, official.sha256);
   write_file_atomically(target, read_file(source));
 }
 
 /// Writes those members of a tar archive whose base names are wanted, each verified.
-void unpack_archive(const std::filesystem::path& file, const std::filesystem::path& folder, const Manifest& manifest, std::set<std::string> wanted) {
+void unpack_archive(const std::filesystem::path& file, const std::filesystem::path& folder, const Manifest& manifest,
+                    std::set<std::string> wanted) {
   visit_archive(file, [&](std::string_view path, const std::function<std::string()>& read) {
     const std::string name = std::filesystem::path(path).filename().string();
     if (!wanted.contains(name)) return;
     const std::string content = read();
-    if (sha256(content) != official_file(manifest, name).sha256) throw DataError("'{}': its member {} is not the published file", file.string(), name);
+    if (sha256(content) != official_file(manifest, name).sha256)
+      throw DataError("'{}': its member {} is not the published file", file.string(), name);
     write_file_atomically(folder / name, content);
     wanted.erase(name);
   });
@@ -52,7 +55,8 @@ class Fetcher {
     find_missing();
     if (missing_.empty()) return report(fmt::format("{}: all files are in {}", manifest_.task, folder_.string()));
     for (const Download& download : manifest_.downloads) {
-      if (std::none_of(download.gives.begin(), download.gives.end(), [&](const std::string& name) { return missing_.contains(name); })) continue;
+      if (std::none_of(download.gives.begin(), download.gives.end(), [&](const std::string& name) { return missing_.contains(name); }))
+        continue;
       get(download);
     }
     SPT_CHECK(missing_.empty(), "no download of {} gives {}", manifest_.task, fmt::join(missing_, ", "));
@@ -66,7 +70,8 @@ class Fetcher {
       if (!file) {
         missing_.insert(official.name);
       } else if (const std::string found = sha256(read_unpacked(*file, int64_t{1} << 32)); found != official.sha256) {
-        throw DataError("'{}' is there but is not the published file (SHA-256 {} instead of {}); move it away and fetch again", file->string(), found, official.sha256);
+        throw DataError("'{}' is there but is not the published file (SHA-256 {} instead of {}); move it away and fetch again",
+                        file->string(), found, official.sha256);
       }
     }
   }
@@ -88,8 +93,8 @@ class Fetcher {
       }
     }
     const std::string package = manifest_.package.empty() ? "" : fmt::format(", or install the package {}", manifest_.package);
-    throw DataError("{}: could not get {}:\n  {}\nWithout a network: bring {} from elsewhere and give `--from FOLDER`{}", manifest_.task, download.name,
-                    fmt::join(failures, "\n  "), download.name, package);
+    throw DataError("{}: could not get {}:\n  {}\nWithout a network: bring {} from elsewhere and give `--from FOLDER`{}", manifest_.task,
+                    download.name, fmt::join(failures, "\n  "), download.name, package);
   }
 
   void from_folder(const std::filesystem::path& place, const Download& download) {
@@ -124,9 +129,11 @@ class Fetcher {
     if (download.gives.size() == 1) {
       const OfficialFile& official = official_file(manifest_, download.gives.front());
       const std::string packed = read_file(file);
-      const std::string content = download.name.ends_with(".gz") ? unpack_gzip(packed, official.bytes, fmt::format("'{}'", download.name)) : packed;
+      const std::string content =
+          download.name.ends_with(".gz") ? unpack_gzip(packed, official.bytes, fmt::format("'{}'", download.name)) : packed;
       const std::string found = sha256(content);
-      if (found != official.sha256) throw DataError("{}: other content than published: SHA-256 {} instead of {}", download.name, found, official.sha256);
+      if (found != official.sha256)
+        throw DataError("{}: other content than published: SHA-256 {} instead of {}", download.name, found, official.sha256);
       write_file_atomically(folder_ / download.name, packed);
     } else {
       std::set<std::string> wanted;
@@ -149,6 +156,8 @@ class Fetcher {
 
 }  // namespace
 
-void fetch(const Manifest& manifest, const std::filesystem::path& data_root, const FetchOptions& options) { Fetcher(manifest, data_root, options).run(); }
+void fetch(const Manifest& manifest, const std::filesystem::path& data_root, const FetchOptions& options) {
+  Fetcher(manifest, data_root, options).run();
+}
 
 }  // namespace spt::formats

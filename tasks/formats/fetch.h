@@ -9,7 +9,7 @@
 namespace spt::formats {
 
 struct FetchOptions {
-  std::string from;                                ///< a URL that download names are added to, or a folder with the downloads or the files; "": the manifest's mirrors
+  std::string from;  ///< a URL that download names are added to, or a folder with the downloads or the files; "": the manifest's mirrors
   std::function<void(const std::string&)> report;  ///< one line for people; may be empty
 };
 

@@ -36,7 +36,8 @@ IdxArray parse_idx(std::string_view bytes, int64_t n_dims, std::string_view wher
   }
   const auto content = static_cast<int64_t>(bytes.size() - header);
   if (content != count)
-    throw DataError("{}: {} bytes of values where the IDX header says {} ({})", where, content, count, content < count ? "truncated" : "trailing bytes");
+    throw DataError("{}: {} bytes of values where the IDX header says {} ({})", where, content, count,
+                    content < count ? "truncated" : "trailing bytes");
   const auto* values = reinterpret_cast<const uint8_t*>(bytes.data() + header);
   array.values.assign(values, values + content);
   return array;

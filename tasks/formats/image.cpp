@@ -43,10 +43,11 @@ PixelScaling pathfinder_scaling() { return {{0.5f}, {0.5f}}; }
 
 PixelScaling fashion_scaling() { return {{0.2860f}, {0.3530f}}; }
 
-ImageSteps::ImageSteps(int64_t channels, int64_t height, int64_t width, StepOptions options, const PixelScaling& scaling, std::string_view where)
+ImageSteps::ImageSteps(int64_t channels, int64_t height, int64_t width, StepOptions options, const PixelScaling& scaling,
+                       std::string_view where)
     : channels_(channels), height_(height), width_(width), options_(options) {
-  SPT_CHECK(static_cast<int64_t>(scaling.mean.size()) == channels && scaling.std.size() == scaling.mean.size(), "scaling of {} channels for {}",
-            scaling.mean.size(), channels);
+  SPT_CHECK(static_cast<int64_t>(scaling.mean.size()) == channels && scaling.std.size() == scaling.mean.size(),
+            "scaling of {} channels for {}", scaling.mean.size(), channels);
   check_divides("pool", options.pool, height, width, where);
   check_divides("patch", options.patch, height / options.pool, width / options.pool, where);
   rows_ = height / (options.pool * options.patch);
@@ -64,7 +65,8 @@ ImageSteps::ImageSteps(int64_t channels, int64_t height, int64_t width, StepOpti
       for (int64_t dy = 0; dy < p; ++dy)
         for (int64_t dx = 0; dx < p; ++dx)
           for (int64_t c = 0; c < channels; ++c)
-            corners_.push_back(static_cast<int32_t>((c * height + (row * p + dy) * options.pool) * width + (column * p + dx) * options.pool));
+            corners_.push_back(
+                static_cast<int32_t>((c * height + (row * p + dy) * options.pool) * width + (column * p + dx) * options.pool));
 }
 
 void ImageSteps::write(std::span<const uint8_t> image, std::span<float> steps) const {

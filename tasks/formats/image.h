@@ -17,7 +17,9 @@ struct ImageSet {
   std::vector<uint8_t> labels;
 
   int64_t image_bytes() const { return channels * height * width; }
-  std::span<const uint8_t> image(int64_t i) const { return std::span(pixels).subspan(static_cast<size_t>(i * image_bytes()), static_cast<size_t>(image_bytes())); }
+  std::span<const uint8_t> image(int64_t i) const {
+    return std::span(pixels).subspan(static_cast<size_t>(i * image_bytes()), static_cast<size_t>(image_bytes()));
+  }
 };
 
 /// Pillow's convert("L"): (19595 R + 38470 G + 7471 B + 32768) >> 16.
@@ -47,16 +49,16 @@ struct StepOptions {
 
 /// Turns images of one size into sequences of steps.
 ///
-/// Pooling: mean of the k * k bytes of each channel, float(sum) / float(k * k), then scaled as a pixel is; pool = 1 gives exactly the pixel.
-/// Steps: blocks in row-major order; inside a step the pixels of the block in row-major order, and of each pixel its channels (channels last).
-/// Shapes: image (channels, height, width) bytes -> (length(), width()) float32, row-major.
-/// Errors: Error if pool does not divide height and width, or patch the pooled ones, naming the divisors that do.
+/// Pooling: mean of the k * k bytes of each channel, float(sum) / float(k * k), then scaled as a pixel is; pool = 1 gives exactly the
+/// pixel. Steps: blocks in row-major order; inside a step the pixels of the block in row-major order, and of each pixel its channels
+/// (channels last). Shapes: image (channels, height, width) bytes -> (length(), width()) float32, row-major. Errors: Error if pool does not
+/// divide height and width, or patch the pooled ones, naming the divisors that do.
 class ImageSteps {
  public:
   ImageSteps(int64_t channels, int64_t height, int64_t width, StepOptions options, const PixelScaling& scaling, std::string_view where);
-  int64_t length() const { return rows_ * columns_; }                                ///< L: steps of a sequence
-  int64_t width() const { return options_.patch * options_.patch * channels_; }      ///< values of a step
-  void write(std::span<const uint8_t> image, std::span<float> steps) const;          ///< `steps` holds length() * width() values
+  int64_t length() const { return rows_ * columns_; }                            ///< L: steps of a sequence
+  int64_t width() const { return options_.patch * options_.patch * channels_; }  ///< values of a step
+  void write(std::span<const uint8_t> image, std::span<float> steps) const;      ///< `steps` holds length() * width() values
   std::vector<float> steps(std::span<const uint8_t> image) const;
 
  private:

@@ -11,7 +11,8 @@
 
 namespace spt::formats {
 
-/// Labelled images of one size, whether they are in memory, on disk or drawn when they are needed. Safe to read from several threads at once.
+/// Labelled images of one size, whether they are in memory, on disk or drawn when they are needed. Safe to read from several threads at
+/// once.
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
@@ -33,7 +34,8 @@ class StoredImages : public ImageSource {
   std::shared_ptr<const ImageSet> images_;
 };
 
-/// Images that are made when they are first asked for, and kept as long as all that are kept fit into `budget` bytes; others are made again.
+/// Images that are made when they are first asked for, and kept as long as all that are kept fit into `budget` bytes; others are made
+/// again.
 class MadeImages : public ImageSource {
  public:
   /// `make(i)` is called from several threads at once, and must be a function of i.

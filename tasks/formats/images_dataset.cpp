@@ -19,7 +19,8 @@ constexpr int64_t kMaxPartialFileBytes = int64_t{1} << 30;
 /// Reads the files of one task's folder, taking down what they are.
 class DataFolder {
  public:
-  DataFolder(const Manifest& manifest, const std::filesystem::path& data_root, bool partial) : manifest_(manifest), data_root_(data_root), partial_(partial) {
+  DataFolder(const Manifest& manifest, const std::filesystem::path& data_root, bool partial)
+      : manifest_(manifest), data_root_(data_root), partial_(partial) {
     folder_ = data_folder(manifest, data_root).value_or(std::filesystem::path());
   }
 
@@ -30,11 +31,14 @@ class DataFolder {
     const auto file = find_packed(folder_, name);
     SPT_CHECK(file, "'{}' is missing", name);
     auto [content, hash] = load_unpacked(data_root_, *file, kMaxPartialFileBytes);
-    const auto official = std::find_if(manifest_.files.begin(), manifest_.files.end(), [&](const OfficialFile& f) { return f.name == name; });
+    const auto official =
+        std::find_if(manifest_.files.begin(), manifest_.files.end(), [&](const OfficialFile& f) { return f.name == name; });
     SPT_CHECK(official != manifest_.files.end(), "'{}' is not in the manifest of {}", name, manifest_.task);
     if (!partial_ && hash != official->sha256)
-      throw DataError("'{}' is not the published file: SHA-256 {} instead of {}; fetch it again with `spt-bench data fetch {}`, or give the task partial = true",
-                      file->string(), hash, official->sha256, manifest_.task);
+      throw DataError(
+          "'{}' is not the published file: SHA-256 {} instead of {}; fetch it again with `spt-bench data fetch {}`, or give the task "
+          "partial = true",
+          file->string(), hash, official->sha256, manifest_.task);
     files_.push_back({name, hash, static_cast<int64_t>(content.size())});
     return content;
   }
@@ -81,7 +85,12 @@ ImageSet fashion_set(DataFolder& folder, const std::string& prefix) {
   const auto bad = std::find_if(labels.values.begin(), labels.values.end(), [](uint8_t label) { return label >= kFashionClasses; });
   if (bad != labels.values.end())
     throw DataError("{}: label {} at {}; there are 10 classes", folder.where(label_name), *bad, bad - labels.values.begin());
-  return {.n = images.shape[0], .channels = 1, .height = kFashionSide, .width = kFashionSide, .pixels = std::move(images.values), .labels = std::move(labels.values)};
+  return {.n = images.shape[0],
+          .channels = 1,
+          .height = kFashionSide,
+          .width = kFashionSide,
+          .pixels = std::move(images.values),
+          .labels = std::move(labels.values)};
 }
 
 }  // namespace

@@ -149,8 +149,8 @@ TreeData imdb_tree() {
   tree.how_to_get = how_to_get_imdb;
   tree.verify = [](const std::filesystem::path& root) {
     const ImdbData data = load_imdb(root);
-    return TreeData::Verdict{data.data_hash == kImdbOfficialHash, fmt::format("{} train and {} test reviews", data.train.size(), data.test.size()),
-                             data.data_hash};
+    return TreeData::Verdict{data.data_hash == kImdbOfficialHash,
+                             fmt::format("{} train and {} test reviews", data.train.size(), data.test.size()), data.data_hash};
   };
   return tree;
 }

@@ -51,7 +51,9 @@ SafetensorsFile imdb_as_cache(const ImdbData& data) {
   return content;
 }
 
-ImdbData imdb_from_cache(const SafetensorsFile& file) { return {get_split(file, "train"), get_split(file, "test"), cache_field(file, "data_hash")}; }
+ImdbData imdb_from_cache(const SafetensorsFile& file) {
+  return {get_split(file, "train"), get_split(file, "test"), cache_field(file, "data_hash")};
+}
 
 std::filesystem::path imdb_cache_file(const std::filesystem::path& data_root, std::string_view archive_sha256) {
   return data_root / "cache" / fmt::format("imdb-{}.safetensors", archive_sha256.substr(0, 16));

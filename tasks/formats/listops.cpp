@@ -113,8 +113,9 @@ int64_t listops_vocabulary_id(uint8_t token) {
 void ListopsOptions::validate() const {
   check_at_least("min_length", min_length, 0);
   if (max_length < min_length + 2)
-    throw Error("listops: max_length is {}; allowed: {} and more, since expressions are longer than min_length ({}) and shorter than max_length", max_length,
-                min_length + 2, min_length);
+    throw Error(
+        "listops: max_length is {}; allowed: {} and more, since expressions are longer than min_length ({}) and shorter than max_length",
+        max_length, min_length + 2, min_length);
   check_at_least("max_depth", max_depth, 1);
   check_at_least("max_arguments", max_arguments, 2);
   check_at_least("seed", seed, 0);

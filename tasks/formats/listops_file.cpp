@@ -1,10 +1,9 @@
-#include "tasks/formats/listops.h"
-
 #include <algorithm>
 #include <fstream>
 #include <istream>
 
 #include "harness/base/error.h"
+#include "tasks/formats/listops.h"
 
 namespace spt::formats {
 namespace {

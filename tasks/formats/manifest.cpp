@@ -37,12 +37,13 @@ Manifest fashion_manifest() {
 }
 
 Manifest image_manifest() {
-  const std::vector<OfficialFile> files = {{"data_batch_1.bin", 30'730'000, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
-                                           {"data_batch_2.bin", 30'730'000, "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
-                                           {"data_batch_3.bin", 30'730'000, "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
-                                           {"data_batch_4.bin", 30'730'000, "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
-                                           {"data_batch_5.bin", 30'730'000, "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
-                                           {"test_batch.bin", 30'730'000, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}};
+  const std::vector<OfficialFile> files = {
+      {"data_batch_1.bin", 30'730'000, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+      {"data_batch_2.bin", 30'730'000, "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+      {"data_batch_3.bin", 30'730'000, "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+      {"data_batch_4.bin", 30'730'000, "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+      {"data_batch_5.bin", 30'730'000, "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+      {"test_batch.bin", 30'730'000, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}};
   std::vector<std::string> names;
   for (const OfficialFile& file : files) names.push_back(file.name);
   return {
@@ -165,7 +166,8 @@ std::filesystem::path verified_record_file(const Manifest& manifest, const std::
 
 void write_verified_record(const Manifest& manifest, const std::filesystem::path& data_root, const Verification& verification) {
   nlohmann::json files = nlohmann::json::array();
-  for (const FileIdentity& file : verification.present()) files.push_back({{"name", file.name}, {"sha256", file.sha256}, {"bytes", file.bytes}});
+  for (const FileIdentity& file : verification.present())
+    files.push_back({{"name", file.name}, {"sha256", file.sha256}, {"bytes", file.bytes}});
   const nlohmann::json record = {{"format", 1},
                                  {"task", manifest.task},
                                  {"data_hash", verification.data_hash()},
@@ -183,7 +185,8 @@ std::optional<VerifiedRecord> read_verified_record(const Manifest& manifest, con
   try {
     const nlohmann::json json = parse_json(read_file(file), fmt::format("'{}'", file.string()));
     JsonReader reader(json, fmt::format("'{}'", file.string()));
-    if (reader.get<int64_t>("format") != 1 || reader.get<std::string>("task") != manifest.task) throw Error("'{}': not the record of task '{}'", file.string(), manifest.task);
+    if (reader.get<int64_t>("format") != 1 || reader.get<std::string>("task") != manifest.task)
+      throw Error("'{}': not the record of task '{}'", file.string(), manifest.task);
     VerifiedRecord record{.data_hash = reader.get<std::string>("data_hash"), .files = {}, .official = reader.get<bool>("official")};
     for (const nlohmann::json& entry : reader.get<nlohmann::json::array_t>("files")) {
       JsonReader item(entry, fmt::format("'{}': files", file.string()));
@@ -201,7 +204,9 @@ std::optional<VerifiedRecord> read_verified_record(const Manifest& manifest, con
 VerifiedRecord local_data(const Manifest& manifest, const std::filesystem::path& data_root) {
   if (auto record = read_verified_record(manifest, data_root)) return *record;
   const auto folder = data_folder(manifest, data_root);
-  if (!folder) throw DataError("task '{}': no data files in '{}'; `spt-bench data list {}` tells which and where", manifest.task, data_root.string(), manifest.task);
+  if (!folder)
+    throw DataError("task '{}': no data files in '{}'; `spt-bench data list {}` tells which and where", manifest.task, data_root.string(),
+                    manifest.task);
   // Unpacking and hashing takes seconds, and planning asks once for every set of options.
   static std::mutex mutex;
   static std::map<std::string, VerifiedRecord> known;

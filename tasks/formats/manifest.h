@@ -29,14 +29,14 @@ struct Download {
 struct Manifest {
   std::string task;
   std::string title;
-  std::string source;   ///< authors, page
+  std::string source;  ///< authors, page
   std::string licence;
-  std::vector<std::string> folders;                    ///< below the data root, in the order they are looked into; the first is where `data fetch` writes
-  std::vector<std::filesystem::path> system_folders;   ///< where a distribution package puts them; looked into last
-  std::string package;                                 ///< distribution package with the data; "": none
+  std::vector<std::string> folders;  ///< below the data root, in the order they are looked into; the first is where `data fetch` writes
+  std::vector<std::filesystem::path> system_folders;  ///< where a distribution package puts them; looked into last
+  std::string package;                                ///< distribution package with the data; "": none
   std::vector<OfficialFile> files;
   std::vector<Download> downloads;
-  std::vector<std::string> mirrors;                    ///< URLs ending in / that a download's name is added to, the authors' own first
+  std::vector<std::string> mirrors;  ///< URLs ending in / that a download's name is added to, the authors' own first
 };
 
 /// Sorted by task. Fixed data files only: tasks that are generated or read from a tree of files are not in it.

@@ -14,7 +14,7 @@ namespace spt::formats {
 
 MappedFile::MappedFile(const std::filesystem::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat facts {};
+  struct stat facts{};
   if (descriptor < 0 || ::fstat(descriptor, &facts) != 0) {
     const int reason = errno;
     if (descriptor >= 0) ::close(descriptor);

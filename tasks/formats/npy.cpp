@@ -47,7 +47,8 @@ std::vector<int64_t> npy_shape(std::string_view text, std::string_view where) {
     }
     int64_t n = -1;
     const auto [next, problem] = std::from_chars(text.data() + at, text.data() + end, n);
-    if (problem != std::errc{} || n < 0 || n > kLargest) throw DataError("{}: the shape {} is not possible", where, text.substr(0, end + 1));
+    if (problem != std::errc{} || n < 0 || n > kLargest)
+      throw DataError("{}: the shape {} is not possible", where, text.substr(0, end + 1));
     shape.push_back(n);
     at = static_cast<size_t>(next - text.data());
   }
@@ -69,7 +70,8 @@ NpyArray parse_npy(std::string_view bytes, std::string_view where) {
   const NpyHeader header = npy_header(bytes, where);
   const std::string_view type = npy_value(header.text, "descr", where);
   const bool wide = type.starts_with("'<f8'");
-  if (!wide && !type.starts_with("'<f4'")) throw DataError("{}: values of type {} instead of '<f8' or '<f4'", where, type.substr(0, type.find(',')));
+  if (!wide && !type.starts_with("'<f4'"))
+    throw DataError("{}: values of type {} instead of '<f8' or '<f4'", where, type.substr(0, type.find(',')));
   if (!npy_value(header.text, "fortran_order", where).starts_with("False")) throw DataError("{}: the array is not in C order", where);
   NpyArray array{npy_shape(npy_value(header.text, "shape", where), where), {}};
   uint64_t count = 1;

@@ -14,7 +14,8 @@ struct NpyArray {
   std::vector<float> values;
 };
 
-/// Reads the .npy format, versions 1 to 3: little-endian float32 or float64, in C order. The content may hold no objects (nothing is unpickled).
+/// Reads the .npy format, versions 1 to 3: little-endian float32 or float64, in C order. The content may hold no objects (nothing is
+/// unpickled).
 ///
 /// Errors: DataError beginning with `where` and the offset: no such file, another type or order, a size at odds with the shape.
 /// Source: numpy.lib.format.

@@ -12,7 +12,7 @@ namespace spt::formats {
 namespace {
 
 constexpr int64_t kPathfinderGeneratorVersion = 1;
-constexpr double kMostMaskSum = 1.8;        // of a paddle's mask and what is there already
+constexpr double kMostMaskSum = 1.8;  // of a paddle's mask and what is there already
 
 void check_range(const char* name, double value, double least, double most) {
   if (!(value >= least && value <= most)) throw Error("pathfinder: {} is {}; allowed: {} to {}", name, value, least, most);
@@ -20,12 +20,48 @@ void check_range(const char* name, double value, double least, double most) {
 
 std::vector<PathfinderOptions> published_options() {
   std::vector<PathfinderOptions> all(4);
-  all[1] = {.side = 64, .padding = 1, .antialias = 2, .seed_distance = 12, .marker_radius = 2.5, .paddle_length = 5, .paddle_thickness = 1, .paddle_margins = {1},
-            .contour_length = 14, .distractor_length = 4, .distractors = 5, .snake_contrast = 0.8, .paddle_contrast = 1, .continuity = 1.8};
-  all[2] = {.side = 128, .padding = 1, .antialias = 2, .seed_distance = 20, .marker_radius = 3, .paddle_length = 5, .paddle_thickness = 1.5, .paddle_margins = {2, 3},
-            .contour_length = 14, .distractor_length = 4, .distractors = 8, .snake_contrast = 0.9, .paddle_contrast = 1, .continuity = 1.8};
-  all[3] = {.side = 256, .padding = 22, .antialias = 2, .seed_distance = 27, .marker_radius = 5, .paddle_length = 5, .paddle_thickness = 2, .paddle_margins = {3},
-            .contour_length = 14, .distractor_length = 4, .distractors = 7, .snake_contrast = 1, .paddle_contrast = 1, .continuity = 1.8};
+  all[1] = {.side = 64,
+            .padding = 1,
+            .antialias = 2,
+            .seed_distance = 12,
+            .marker_radius = 2.5,
+            .paddle_length = 5,
+            .paddle_thickness = 1,
+            .paddle_margins = {1},
+            .contour_length = 14,
+            .distractor_length = 4,
+            .distractors = 5,
+            .snake_contrast = 0.8,
+            .paddle_contrast = 1,
+            .continuity = 1.8};
+  all[2] = {.side = 128,
+            .padding = 1,
+            .antialias = 2,
+            .seed_distance = 20,
+            .marker_radius = 3,
+            .paddle_length = 5,
+            .paddle_thickness = 1.5,
+            .paddle_margins = {2, 3},
+            .contour_length = 14,
+            .distractor_length = 4,
+            .distractors = 8,
+            .snake_contrast = 0.9,
+            .paddle_contrast = 1,
+            .continuity = 1.8};
+  all[3] = {.side = 256,
+            .padding = 22,
+            .antialias = 2,
+            .seed_distance = 27,
+            .marker_radius = 5,
+            .paddle_length = 5,
+            .paddle_thickness = 2,
+            .paddle_margins = {3},
+            .contour_length = 14,
+            .distractor_length = 4,
+            .distractors = 7,
+            .snake_contrast = 1,
+            .paddle_contrast = 1,
+            .continuity = 1.8};
   return all;
 }
 
@@ -122,10 +158,13 @@ PathfinderGenerator::Tables::Tables(const PathfinderOptions& options, int64_t ma
 
 PathfinderGenerator::Stamp PathfinderGenerator::Tables::stamp(const Paddle& paddle) const {
   const int64_t side = 2 * paddle.reach + 1;
-  Stamp stamp{.mask = in_rows(paddle.mask, side, margin, row), .spread = in_rows(spread_square(paddle.mask, side, margin), side + 2 * margin, 0, row), .strong = {}};
+  Stamp stamp{.mask = in_rows(paddle.mask, side, margin, row),
+              .spread = in_rows(spread_square(paddle.mask, side, margin), side + 2 * margin, 0, row),
+              .strong = {}};
   for (int64_t y = 0; y < side; ++y)
     for (int64_t x = 0; x < side; ++x)
-      if (const uint8_t m = paddle.mask[y * side + x]; m / 255.0 + 1 >= kMostMaskSum) stamp.strong.push_back({{y - paddle.reach, x - paddle.reach}, m});
+      if (const uint8_t m = paddle.mask[y * side + x]; m / 255.0 + 1 >= kMostMaskSum)
+        stamp.strong.push_back({{y - paddle.reach, x - paddle.reach}, m});
   return stamp;
 }
 
@@ -173,11 +212,13 @@ uint8_t PathfinderGenerator::label(uint64_t i) const { return static_cast<uint8_
 std::string PathfinderGenerator::identity() const {
   const PathfinderOptions& o = options_;
   return fmt::format(
-      "spt-pathfinder {} seed={} side={} padding={} antialias={} seed_distance={} marker_radius={} paddle_length={} paddle_thickness={} paddle_margins={} "
-      "contour_length={} distractor_length={} distractors={} snake_contrast={} paddle_contrast={} continuity={} paddle_tries={} distractor_tries={}",
-      kPathfinderGeneratorVersion, seed_, o.side, o.padding, o.antialias, o.seed_distance, o.marker_radius, o.paddle_length, o.paddle_thickness,
-      fmt::join(o.paddle_margins, ","), o.contour_length, o.distractor_length, o.distractors, o.snake_contrast, o.paddle_contrast, o.continuity, o.paddle_tries,
-      o.distractor_tries);
+      "spt-pathfinder {} seed={} side={} padding={} antialias={} seed_distance={} marker_radius={} paddle_length={} paddle_thickness={} "
+      "paddle_margins={} "
+      "contour_length={} distractor_length={} distractors={} snake_contrast={} paddle_contrast={} continuity={} paddle_tries={} "
+      "distractor_tries={}",
+      kPathfinderGeneratorVersion, seed_, o.side, o.padding, o.antialias, o.seed_distance, o.marker_radius, o.paddle_length,
+      o.paddle_thickness, fmt::join(o.paddle_margins, ","), o.contour_length, o.distractor_length, o.distractors, o.snake_contrast,
+      o.paddle_contrast, o.continuity, o.paddle_tries, o.distractor_tries);
 }
 
 }  // namespace spt::formats

@@ -13,15 +13,15 @@ namespace spt::formats {
 
 /// What a Pathfinder generator draws; pathfinder_options() has the settings of Long Range Arena. Lengths are pixels.
 struct PathfinderOptions {
-  int64_t side = 32;             ///< of the image
-  int64_t padding = 1;           ///< frame that no dash enters
-  int64_t antialias = 2;         ///< lines are drawn so much finer
-  int64_t seed_distance = 7;     ///< between the origins of the two target contours
+  int64_t side = 32;          ///< of the image
+  int64_t padding = 1;        ///< frame that no dash enters
+  int64_t antialias = 2;      ///< lines are drawn so much finer
+  int64_t seed_distance = 7;  ///< between the origins of the two target contours
   double marker_radius = 1.5;
-  int64_t paddle_length = 2;     ///< of one dash
+  int64_t paddle_length = 2;  ///< of one dash
   double paddle_thickness = 0.5;
   std::vector<int64_t> paddle_margins = {1};  ///< one is drawn per image: half the gap between dashes
-  int64_t contour_length = 14;   ///< dashes of a target
+  int64_t contour_length = 14;                ///< dashes of a target
   int64_t distractor_length = 4;
   int64_t distractors = 5;
   double snake_contrast = 2;
@@ -45,12 +45,12 @@ struct PathfinderDash {
 
 /// One image and how it came about.
 struct PathfinderImage {
-  std::vector<uint8_t> pixels;              ///< side^2
-  uint8_t label = 0;                        ///< 1: both markers are on one contour
-  std::array<PathfinderPoint, 2> markers;   ///< at the origin of one target, and at the end of the same or the other one
+  std::vector<uint8_t> pixels;             ///< side^2
+  uint8_t label = 0;                       ///< 1: both markers are on one contour
+  std::array<PathfinderPoint, 2> markers;  ///< at the origin of one target, and at the end of the same or the other one
   int64_t margin = 0;
-  int64_t attempts = 0;                     ///< tries of the two targets
-  std::vector<PathfinderDash> dashes;       ///< along each contour from its origin
+  int64_t attempts = 0;                ///< tries of the two targets
+  std::vector<PathfinderDash> dashes;  ///< along each contour from its origin
 };
 
 inline constexpr int64_t kPathfinderStampChunk = 16;  ///< rows of stamps are whole chunks of so many bytes, which one instruction takes
@@ -76,15 +76,15 @@ class PathfinderGenerator {
   /// A direction in which a dash can be drawn from where it starts.
   struct Direction {
     double angle = 0;
-    PathfinderStep head;    ///< by the length of a dash
-    PathfinderStep pivot;   ///< back by length + margin, from the head
-    PathfinderStep joint;   ///< by length + 2 margins, from a pivot
+    PathfinderStep head;               ///< by the length of a dash
+    PathfinderStep pivot;              ///< back by length + margin, from the head
+    PathfinderStep joint;              ///< by length + 2 margins, from a pivot
     std::vector<double> turn_weights;  ///< of the ring
-    int64_t paddle = 0;     ///< of a seed: from its tail; of a later dash: from its head, back
+    int64_t paddle = 0;                ///< of a seed: from its tail; of a later dash: from its head, back
   };
   /// A dash as it is put into the mask.
   struct Stamp {
-    std::vector<uint8_t> mask, spread;           ///< its mask, and the same spread over the margin; rows as in Tables
+    std::vector<uint8_t> mask, spread;                        ///< its mask, and the same spread over the margin; rows as in Tables
     std::vector<std::pair<PathfinderPoint, uint8_t>> strong;  ///< pixels that can be too much together with another dash
   };
   /// Where a seed fits.
@@ -103,13 +103,13 @@ class PathfinderGenerator {
     Tables(const PathfinderOptions& options, int64_t margin);
     int64_t margin;
     PaddleShape shape;
-    int64_t reach, row;                 ///< of stamps: from the centre, and bytes of a padded row
+    int64_t reach, row;  ///< of stamps: from the centre, and bytes of a padded row
     std::vector<Paddle> paddles;
-    std::vector<Stamp> stamps;          ///< by paddle
-    std::vector<Kernel> kernels;        ///< by paddle of seeds
+    std::vector<Stamp> stamps;    ///< by paddle
+    std::vector<Kernel> kernels;  ///< by paddle of seeds
     EndpointRing ring;
-    std::vector<Direction> seeds;       ///< 360: -180 .. 179 degrees
-    std::vector<Direction> headings;    ///< by offset of the ring: from the joint to the head
+    std::vector<Direction> seeds;     ///< 360: -180 .. 179 degrees
+    std::vector<Direction> headings;  ///< by offset of the ring: from the joint to the head
     Mask empty;
 
    private:

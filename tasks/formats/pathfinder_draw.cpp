@@ -10,9 +10,9 @@
 namespace spt::formats {
 namespace {
 
-constexpr uint8_t kMostFreeMask = 76;       // 255 * 0.3, rounded down
+constexpr uint8_t kMostFreeMask = 76;          // 255 * 0.3, rounded down
 constexpr double kLeastEndpointWeight = 1e-4;  // sum over all places for a dash
-constexpr double kLeastFreeShare = 0.01;    // of an image, before a distractor is tried
+constexpr double kLeastFreeShare = 0.01;       // of an image, before a distractor is tried
 constexpr int64_t kAttemptsAnImage = 200'000;
 constexpr int kQuickSeedTries = 32;
 
@@ -43,7 +43,12 @@ void visit_rows(PathfinderPoint centre, int64_t reach, int64_t side, Visit&& vis
 class PathfinderDraw {
  public:
   PathfinderDraw(const PathfinderGenerator& generator, SplitMix64 random)
-      : g_(generator), options_(generator.options_), side_(generator.options_.side), random_(random), t_(&g_.tables_.front()), mask_(t_->empty) {}
+      : g_(generator),
+        options_(generator.options_),
+        side_(generator.options_.side),
+        random_(random),
+        t_(&g_.tables_.front()),
+        mask_(t_->empty) {}
 
   PathfinderImage run() {
     PathfinderImage image;
@@ -53,7 +58,9 @@ class PathfinderDraw {
     std::array<Snake, 2> targets;
     do {
       ++image.attempts;
-      if (image.attempts > kAttemptsAnImage) throw Error("pathfinder: {} tries found no room for two contours; the settings leave too little: {}", kAttemptsAnImage, g_.identity());
+      if (image.attempts > kAttemptsAnImage)
+        throw Error("pathfinder: {} tries found no room for two contours; the settings leave too little: {}", kAttemptsAnImage,
+                    g_.identity());
     } while (!draw_targets(targets));
     std::vector<float> bright(static_cast<size_t>(side_ * side_));
     for (int64_t k = 0; k < 2; ++k) add_contour(image, bright, targets[k], options_.snake_contrast * options_.paddle_contrast, k);

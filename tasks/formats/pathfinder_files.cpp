@@ -59,7 +59,8 @@ int64_t metadata_number(const std::string& name, std::string_view where) {
   const std::string stem = std::filesystem::path(name).stem().string();
   int64_t number = -1;
   const auto [end, problem] = std::from_chars(stem.data(), stem.data() + stem.size(), number);
-  if (problem != std::errc() || end != stem.data() + stem.size() || number < 0) throw DataError("{}: the name of '{}' is no number", where, name);
+  if (problem != std::errc() || end != stem.data() + stem.size() || number < 0)
+    throw DataError("{}: the name of '{}' is no number", where, name);
   return number;
 }
 
@@ -78,7 +79,8 @@ std::map<std::string, std::string> read_metadata(const std::filesystem::path& fo
 }  // namespace
 
 const std::vector<PathfinderSet>& pathfinder_sets() {
-  static const std::vector<PathfinderSet> kSets = {{"pathfinder32", 32, "pathfinder32"}, {"pathx", 128, "pathfinder128"}, {"pathx256", 256, "pathfinder256"}};
+  static const std::vector<PathfinderSet> kSets = {
+      {"pathfinder32", 32, "pathfinder32"}, {"pathx", 128, "pathfinder128"}, {"pathx256", 256, "pathfinder256"}};
   return kSets;
 }
 
@@ -88,18 +90,22 @@ const PathfinderSet* find_pathfinder_set(std::string_view task) {
   return nullptr;
 }
 
-std::vector<PathfinderSample> pathfinder_samples(const std::map<std::string, std::string>& metadata, std::string_view level, std::string_view where) {
+std::vector<PathfinderSample> pathfinder_samples(const std::map<std::string, std::string>& metadata, std::string_view level,
+                                                 std::string_view where) {
   std::vector<std::pair<int64_t, std::string>> order;
   for (const auto& [name, text] : metadata) order.emplace_back(metadata_number(name, where), name);
   std::sort(order.begin(), order.end());
   for (size_t i = 1; i < order.size(); ++i)
-    if (order[i - 1].first == order[i].first) throw DataError("{}: '{}' and '{}' have one number", where, order[i - 1].second, order[i].second);
+    if (order[i - 1].first == order[i].first)
+      throw DataError("{}: '{}' and '{}' have one number", where, order[i - 1].second, order[i].second);
   std::vector<PathfinderSample> samples;
   for (const auto& [number, name] : order) add_samples(samples, metadata.at(name), level, fmt::format("{}: {}", where, name));
   return samples;
 }
 
-std::filesystem::path pathfinder_folder(const PathfinderSet& set, const std::filesystem::path& data_root) { return data_root / "pathfinder" / set.folder; }
+std::filesystem::path pathfinder_folder(const PathfinderSet& set, const std::filesystem::path& data_root) {
+  return data_root / "pathfinder" / set.folder;
+}
 
 std::optional<std::filesystem::path> find_pathfinder(const PathfinderSet& set, const std::filesystem::path& data_root) {
   for (const auto& above : {data_root / "pathfinder", data_root, data_root / "lra_release", data_root / "lra_release" / "lra_release"})
@@ -111,13 +117,17 @@ PathfinderIndex read_pathfinder_index(const std::filesystem::path& folder, int64
   const std::filesystem::path metadata_folder = folder / kPathfinderLevel / "metadata";
   if (!std::filesystem::is_directory(metadata_folder)) throw DataError("there is no '{}'", metadata_folder.string());
   const auto metadata = read_metadata(metadata_folder);
-  PathfinderIndex index{.folder = folder, .side = side, .samples = pathfinder_samples(metadata, kPathfinderLevel, fmt::format("'{}'", metadata_folder.string())), .data_hash = {}};
+  PathfinderIndex index{.folder = folder,
+                        .side = side,
+                        .samples = pathfinder_samples(metadata, kPathfinderLevel, fmt::format("'{}'", metadata_folder.string())),
+                        .data_hash = {}};
   if (index.samples.empty()) throw DataError("'{}': the metadata name no image", metadata_folder.string());
   Sha256 hash;
   for (const PathfinderSample& sample : index.samples) {
     std::error_code problem;
     const auto bytes = std::filesystem::file_size(folder / sample.file, problem);
-    if (problem) throw DataError("'{}': its metadata name '{}', which cannot be read: {}", metadata_folder.string(), sample.file, problem.message());
+    if (problem)
+      throw DataError("'{}': its metadata name '{}', which cannot be read: {}", metadata_folder.string(), sample.file, problem.message());
     if (bytes == 0) throw DataError("'{}': an empty file, no PNG", (folder / sample.file).string());
     hash.update(fmt::format("{} {} {}\n", sample.file, sample.label, bytes));
   }

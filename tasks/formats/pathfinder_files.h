@@ -12,15 +12,15 @@ namespace spt::formats {
 
 /// The three Pathfinder tasks and the folders of Long Range Arena's release that they are read from.
 struct PathfinderSet {
-  std::string task;    ///< pathfinder32 | pathx | pathx256
+  std::string task;  ///< pathfinder32 | pathx | pathx256
   int64_t side = 0;
   std::string folder;  ///< pathfinder32 | pathfinder128 | pathfinder256
 };
-const std::vector<PathfinderSet>& pathfinder_sets();  ///< sorted by task
+const std::vector<PathfinderSet>& pathfinder_sets();              ///< sorted by task
 const PathfinderSet* find_pathfinder_set(std::string_view task);  ///< nullptr for another task
 
-inline constexpr int64_t kPathfinderImages = 200'000;                                  ///< of the official set
-inline constexpr std::string_view kPathfinderLevel = "curv_contour_length_14";         ///< the only level that is used
+inline constexpr int64_t kPathfinderImages = 200'000;                           ///< of the official set
+inline constexpr std::string_view kPathfinderLevel = "curv_contour_length_14";  ///< the only level that is used
 
 /// One line of the metadata.
 struct PathfinderSample {
@@ -33,7 +33,8 @@ struct PathfinderSample {
 ///
 /// Errors: DataError beginning with `where` and naming file and line: too few fields, a label that is not 0 or 1, a path that leaves the
 /// folder, numpy's binary format, a name that is no integer.
-std::vector<PathfinderSample> pathfinder_samples(const std::map<std::string, std::string>& metadata, std::string_view level, std::string_view where);
+std::vector<PathfinderSample> pathfinder_samples(const std::map<std::string, std::string>& metadata, std::string_view level,
+                                                 std::string_view where);
 
 /// What is in a folder of the official layout.
 struct PathfinderIndex {
@@ -43,7 +44,8 @@ struct PathfinderIndex {
   std::string data_hash;  ///< of names, labels and sizes of the images: opening a set does not read 200,000 files
 };
 
-/// Where a set is: DATA/pathfinder/<folder>, DATA/<folder>, or DATA/lra_release/<folder> (also with lra_release twice, as the archive has it).
+/// Where a set is: DATA/pathfinder/<folder>, DATA/<folder>, or DATA/lra_release/<folder> (also with lra_release twice, as the archive has
+/// it).
 std::optional<std::filesystem::path> find_pathfinder(const PathfinderSet& set, const std::filesystem::path& data_root);
 std::filesystem::path pathfinder_folder(const PathfinderSet& set, const std::filesystem::path& data_root);  ///< where `data make` writes
 

@@ -25,7 +25,10 @@ void write_whole_image(const std::filesystem::path& file, std::string_view bytes
 class PathfinderMaker {
  public:
   PathfinderMaker(const PathfinderSet& set, const PathfinderMake& make, const std::filesystem::path& root)
-      : make_(make), root_(root), level_(root / kPathfinderLevel), generator_(pathfinder_options(set.side), static_cast<uint64_t>(make.seed)) {}
+      : make_(make),
+        root_(root),
+        level_(root / kPathfinderLevel),
+        generator_(pathfinder_options(set.side), static_cast<uint64_t>(make.seed)) {}
 
   int64_t batches() const { return (make_.count + make_.batch - 1) / make_.batch; }
 
@@ -35,9 +38,11 @@ class PathfinderMaker {
     const std::string identity = fmt::format("{} images_a_folder={}\n", generator_.identity(), make_.batch);
     if (std::filesystem::exists(file)) {
       if (read_file(file) == identity) return;
-      throw Error("'{}' holds images of another generator or seed ({}); remove the folder, or give another data root", root_.string(), file.string());
+      throw Error("'{}' holds images of another generator or seed ({}); remove the folder, or give another data root", root_.string(),
+                  file.string());
     }
-    if (std::filesystem::exists(level_)) throw Error("'{}' is there and was not made by this command; move it away, or give another data root", level_.string());
+    if (std::filesystem::exists(level_))
+      throw Error("'{}' is there and was not made by this command; move it away, or give another data root", level_.string());
     std::error_code problem;
     std::filesystem::create_directories(root_, problem);
     if (problem) throw Error("cannot make the folder '{}': {}", root_.string(), problem.message());
@@ -47,7 +52,8 @@ class PathfinderMaker {
   /// False: the batch was there.
   bool make_batch(int64_t batch) const {
     const int64_t first = batch * make_.batch, last = std::min(first + make_.batch, make_.count);
-    const std::filesystem::path metadata = level_ / "metadata" / fmt::format("{}.npy", batch), images = level_ / "imgs" / std::to_string(batch);
+    const std::filesystem::path metadata = level_ / "metadata" / fmt::format("{}.npy", batch),
+                                images = level_ / "imgs" / std::to_string(batch);
     if (std::filesystem::exists(metadata)) {
       const std::string text = read_file(metadata);
       if (std::count(text.begin(), text.end(), '\n') >= last - first) return false;
@@ -74,8 +80,8 @@ class PathfinderMaker {
  private:
   std::string metadata_line(int64_t batch, const std::string& name, int64_t index, const PathfinderImage& image) const {
     const PathfinderOptions& o = generator_.options();
-    return fmt::format("imgs/{} {} {} {} {} {} {} {} {} {} {}\n", batch, name, index, image.label, o.continuity, o.contour_length, o.distractor_length, o.distractors,
-                       o.paddle_length, o.paddle_thickness, image.margin);
+    return fmt::format("imgs/{} {} {} {} {} {} {} {} {} {} {}\n", batch, name, index, image.label, o.continuity, o.contour_length,
+                       o.distractor_length, o.distractors, o.paddle_length, o.paddle_thickness, image.margin);
   }
 
   PathfinderMake make_;
@@ -115,7 +121,8 @@ void make_pathfinder_files(const PathfinderSet& set, const PathfinderMake& make,
   work();
   for (std::thread& thread : threads) thread.join();
   if (error) std::rethrow_exception(error);
-  say(fmt::format("{}: {} images in {} ({} of {} batches were there already)", set.task, make.count, root.string(), maker.batches() - made, maker.batches()));
+  say(fmt::format("{}: {} images in {} ({} of {} batches were there already)", set.task, make.count, root.string(), maker.batches() - made,
+                  maker.batches()));
 }
 
 }  // namespace spt::formats

@@ -57,7 +57,8 @@ void draw_wide_line(FineCanvas& canvas, PathfinderPoint from, PathfinderPoint to
   const double length = std::hypot(dx, dy), half = (width - 1) / 2;
   const double small = static_cast<double>(round_down(half)) / length, large = static_cast<double>(round_up(half)) / length;
   const int64_t left = round_down(small * dy), right = round_down(large * dy), above = round_up(small * dx), below = round_up(large * dx);
-  const PathfinderPoint corners[4] = {{from.y + below, from.x - left}, {to.y + below, to.x - left}, {to.y - above, to.x + right}, {from.y - above, from.x + right}};
+  const PathfinderPoint corners[4] = {
+      {from.y + below, from.x - left}, {to.y + below, to.x - left}, {to.y - above, to.x + right}, {from.y - above, from.x + right}};
   const auto [lowest, highest] = std::minmax_element(std::begin(corners), std::end(corners), [](auto a, auto b) { return a.y < b.y; });
   for (int64_t y = lowest->y; y <= highest->y; ++y) {
     float first = INFINITY, last = -INFINITY;
@@ -213,7 +214,8 @@ std::vector<double> EndpointRing::turn_weights(double angle) const {
   return weights;
 }
 
-void EndpointRing::find(PathfinderPoint joint, std::span<const double> turn_weights, const PaddedSquare& occupied, PathfinderEndpoints& found) const {
+void EndpointRing::find(PathfinderPoint joint, std::span<const double> turn_weights, const PaddedSquare& occupied,
+                        PathfinderEndpoints& found) const {
   found.offsets.clear();
   found.weights.clear();
   found.sum = 0;

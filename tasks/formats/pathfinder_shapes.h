@@ -59,9 +59,9 @@ struct PaddleShape {
 /// A dash as patches whose centre is where it starts. Values are 255 times those of the description.
 struct Paddle {
   int64_t reach = 0;
-  PathfinderPoint fine_end;    ///< end of the line on the fine canvas, from its start
-  std::vector<uint8_t> line;   ///< (2 reach + 1)^2
-  std::vector<uint8_t> mask;   ///< the same, of the line widened by the margin
+  PathfinderPoint fine_end;   ///< end of the line on the fine canvas, from its start
+  std::vector<uint8_t> line;  ///< (2 reach + 1)^2
+  std::vector<uint8_t> mask;  ///< the same, of the line widened by the margin
 };
 
 /// Where the line of a dash ends on the fine canvas, relative to its start: all that a paddle depends on beside its shape.
@@ -135,8 +135,8 @@ class BitSquare {
   std::vector<uint64_t> bits_;
 };
 
-/// Where a seed's dash must find no occupied pixel, seen from its tail: the pixels that are exactly 1 in the mask of a paddle, on a canvas of
-/// side 2 (length + margin) + 1 and one pixel off its centre, as published.
+/// Where a seed's dash must find no occupied pixel, seen from its tail: the pixels that are exactly 1 in the mask of a paddle, on a canvas
+/// of side 2 (length + margin) + 1 and one pixel off its centre, as published.
 std::vector<PathfinderPoint> seed_kernel(const PaddleShape& shape, const Paddle& paddle);
 
 /// The published generator gives up where some pixel has its whole kernel outside the image. True: it does not.

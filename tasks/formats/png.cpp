@@ -63,7 +63,8 @@ bool finish_png(png_structp png, png_bytepp rows) {
 }
 
 struct PngReader {
-  explicit PngReader(PngInput& input) : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, png_failed, png_warned)), info(png_create_info_struct(png)) {
+  explicit PngReader(PngInput& input)
+      : png(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, png_failed, png_warned)), info(png_create_info_struct(png)) {
     SPT_CHECK(png != nullptr && info != nullptr, "libpng does not start");
   }
   ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
@@ -80,26 +81,29 @@ std::vector<png_bytep> row_pointers(Picture& picture) {
   return rows;
 }
 
-void append_png_bytes(png_structp png, png_bytep bytes, size_t n) { static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(bytes), n); }
+void append_png_bytes(png_structp png, png_bytep bytes, size_t n) {
+  static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(bytes), n);
+}
 
 void flush_png(png_structp) {}
 
 }  // namespace
 
 std::string encode_png(const Picture& picture) {
-  SPT_CHECK((picture.channels == 1 || picture.channels == 3) && picture.height > 0 && picture.width > 0, "a picture of {} x {} x {}", picture.height,
-            picture.width, picture.channels);
-  SPT_CHECK(static_cast<int64_t>(picture.pixels.size()) == picture.height * picture.width * picture.channels, "a picture of {} bytes", picture.pixels.size());
+  SPT_CHECK((picture.channels == 1 || picture.channels == 3) && picture.height > 0 && picture.width > 0, "a picture of {} x {} x {}",
+            picture.height, picture.width, picture.channels);
+  SPT_CHECK(static_cast<int64_t>(picture.pixels.size()) == picture.height * picture.width * picture.channels, "a picture of {} bytes",
+            picture.pixels.size());
   std::string bytes;
-  png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, [](png_structp, png_const_charp message) {
-    SPT_CHECK(false, "libpng: {}", message);
-  }, png_warned);
+  png_structp png = png_create_write_struct(
+      PNG_LIBPNG_VER_STRING, nullptr, [](png_structp, png_const_charp message) { SPT_CHECK(false, "libpng: {}", message); }, png_warned);
   png_infop info = png_create_info_struct(png);
   SPT_CHECK(png != nullptr && info != nullptr, "libpng does not start");
   png_set_write_fn(png, &bytes, append_png_bytes, flush_png);
   png_set_compression_level(png, kPngCompression);
   png_set_IHDR(png, info, static_cast<png_uint_32>(picture.width), static_cast<png_uint_32>(picture.height), 8,
-               picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+               picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+               PNG_FILTER_TYPE_DEFAULT);
   png_write_info(png, info);
   for (int64_t y = 0; y < picture.height; ++y) png_write_row(png, picture.pixels.data() + y * picture.width * picture.channels);
   png_write_end(png, nullptr);
@@ -112,7 +116,9 @@ Picture decode_grey_png(std::string_view bytes, int64_t max_side, std::string_vi
   if (bytes.empty()) throw DataError("{}: an empty file, no PNG", where);
   PngReader reader(input);
   Picture picture;
-  const auto failed = [&] { return DataError("{}: no whole PNG of at most {} x {} pixels: {} (at byte {})", where, max_side, max_side, input.message, input.offset); };
+  const auto failed = [&] {
+    return DataError("{}: no whole PNG of at most {} x {} pixels: {} (at byte {})", where, max_side, max_side, input.message, input.offset);
+  };
   if (!start_png(reader.png, reader.info, input, max_side, picture)) throw failed();
   SPT_CHECK(picture.channels == 1 || picture.channels == 3, "libpng gives {} channels", picture.channels);
   picture.pixels.resize(static_cast<size_t>(picture.height * picture.width * picture.channels));
@@ -120,7 +126,8 @@ Picture decode_grey_png(std::string_view bytes, int64_t max_side, std::string_vi
   if (!finish_png(reader.png, rows.data())) throw failed();
   if (picture.channels == 1) return picture;
   Picture grey{.height = picture.height, .width = picture.width, .channels = 1, .pixels = {}};
-  for (size_t i = 0; i < picture.pixels.size(); i += 3) grey.pixels.push_back(luma(picture.pixels[i], picture.pixels[i + 1], picture.pixels[i + 2]));
+  for (size_t i = 0; i < picture.pixels.size(); i += 3)
+    grey.pixels.push_back(luma(picture.pixels[i], picture.pixels[i + 1], picture.pixels[i + 2]));
   return grey;
 }
 

@@ -51,7 +51,8 @@ struct View {
     write(".png", encode_png(contact_sheet(pictures, columns)));
     for (size_t first = 0; first < labels.size(); first += static_cast<size_t>(columns)) {
       const auto last = std::min(labels.size(), first + static_cast<size_t>(columns));
-      say(fmt::format("  labels of row {}: {}", first / static_cast<size_t>(columns) + 1, fmt::join(labels.begin() + first, labels.begin() + last, " ")));
+      say(fmt::format("  labels of row {}: {}", first / static_cast<size_t>(columns) + 1,
+                      fmt::join(labels.begin() + first, labels.begin() + last, " ")));
     }
   }
 };
@@ -160,7 +161,8 @@ void show_bidmc(const View& view) {
   for (int64_t i = 0; i < view.at_most(data.recordings.size()); ++i) {
     const BidmcRecording& recording = data.recordings[i];
     Waveform wave{fmt::format("recording {}: PPG, ECG", recording.id), std::vector<std::vector<float>>(2)};
-    for (int64_t k = 0; k < std::min(2 * kWindow, static_cast<int64_t>(recording.signal.size())); ++k) wave.channels[k % 2].push_back(recording.signal[k]);
+    for (int64_t k = 0; k < std::min(2 * kWindow, static_cast<int64_t>(recording.signal.size())); ++k)
+      wave.channels[k % 2].push_back(recording.signal[k]);
     signals.push_back(std::move(wave));
   }
   view.waves(signals);
@@ -170,17 +172,26 @@ using ShowTask = void (*)(const View&);
 
 /// One line a task.
 const std::map<std::string, ShowTask>& views() {
-  static const std::map<std::string, ShowTask> kViews = {
-      {"bidmc-hr", show_bidmc},          {"bidmc-rr", show_bidmc},   {"bidmc-spo2", show_bidmc},   {"fashion", show_fashion},
-      {"image", show_image},             {"listops", show_listops},  {"pathfinder32", show_pathfinder}, {"pathx", show_pathfinder},
-      {"pathx256", show_pathfinder},     {"retrieval", show_retrieval}, {"scifar", show_scifar},   {"speech", show_speech},
-      {"text", show_text}};
+  static const std::map<std::string, ShowTask> kViews = {{"bidmc-hr", show_bidmc},
+                                                         {"bidmc-rr", show_bidmc},
+                                                         {"bidmc-spo2", show_bidmc},
+                                                         {"fashion", show_fashion},
+                                                         {"image", show_image},
+                                                         {"listops", show_listops},
+                                                         {"pathfinder32", show_pathfinder},
+                                                         {"pathx", show_pathfinder},
+                                                         {"pathx256", show_pathfinder},
+                                                         {"retrieval", show_retrieval},
+                                                         {"scifar", show_scifar},
+                                                         {"speech", show_speech},
+                                                         {"text", show_text}};
   return kViews;
 }
 
 }  // namespace
 
-void show_data(const std::filesystem::path& data_root, const std::string& task, const ShowOptions& options, const std::function<void(const std::string&)>& say) {
+void show_data(const std::filesystem::path& data_root, const std::string& task, const ShowOptions& options,
+               const std::function<void(const std::string&)>& say) {
   const auto found = views().find(task);
   if (found == views().end()) {
     std::vector<std::string> known;

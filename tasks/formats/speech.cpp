@@ -47,8 +47,14 @@ std::set<std::string> list_lines(const std::string& content, const std::string& 
 
 const SpeechRelease& speech_release(std::string_view name) {
   static const std::vector<SpeechRelease> kReleases = [] {
-    SpeechRelease old{.name = "v0.01", .clips = {51'088, 6'798, 6'835}, .sha256 = "743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d", .words = {}};
-    SpeechRelease now{.name = "v0.02", .clips = {84'843, 9'981, 11'005}, .sha256 = "af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58", .words = {}};
+    SpeechRelease old{.name = "v0.01",
+                      .clips = {51'088, 6'798, 6'835},
+                      .sha256 = "743935421bb51cccdb6bdd152e04c5c70274e935c82119ad7faeec31780d811d",
+                      .words = {}};
+    SpeechRelease now{.name = "v0.02",
+                      .clips = {84'843, 9'981, 11'005},
+                      .sha256 = "af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58",
+                      .words = {}};
     for (const std::string_view word : kSpeechWords) {
       now.words.emplace_back(word);
       if (std::find(kSpeechNewWords.begin(), kSpeechNewWords.end(), word) == kSpeechNewWords.end()) old.words.emplace_back(word);
@@ -101,7 +107,8 @@ SpeechIndex SpeechCollector::finish() {
 SpeechIndex collect_speech(const std::filesystem::path& place, const SampleSink& sink) {
   SpeechCollector collector(fmt::format("'{}'", place.string()), sink);
   if (!std::filesystem::is_directory(place)) {
-    visit_archive(place, [&](std::string_view path, const std::function<std::string()>& read) { collector.add(std::filesystem::path(path), read); });
+    visit_archive(
+        place, [&](std::string_view path, const std::function<std::string()>& read) { collector.add(std::filesystem::path(path), read); });
     SpeechIndex index = collector.finish();
     const std::string digest = sha256_file(place);
     for (const char* name : {"v0.01", "v0.02"})
@@ -117,13 +124,15 @@ SpeechIndex collect_speech(const std::filesystem::path& place, const SampleSink&
 
 SpeechData read_speech(const std::filesystem::path& place) {
   const auto memory = std::make_shared<std::vector<int16_t>>();
-  SpeechIndex index = collect_speech(place, [&](std::span<const int16_t> samples) { memory->insert(memory->end(), samples.begin(), samples.end()); });
+  SpeechIndex index =
+      collect_speech(place, [&](std::span<const int16_t> samples) { memory->insert(memory->end(), samples.begin(), samples.end()); });
   return {std::move(index.clips), *memory, memory, std::move(index.data_hash)};
 }
 
 std::optional<std::filesystem::path> find_speech(const std::filesystem::path& data_root, std::string_view release) {
   const std::string name = "speech_commands_" + speech_release(release).name;
-  for (const std::string& file : {name, name + ".tar.gz", name + ".tar", name + "_subset", name + "_subset.tar.xz", name + "_subset.tar.gz"})
+  for (const std::string& file :
+       {name, name + ".tar.gz", name + ".tar", name + "_subset", name + "_subset.tar.xz", name + "_subset.tar.gz"})
     for (const char* folder : {"speech_commands", "speech", "SpeechCommands"})
       if (std::filesystem::exists(data_root / folder / file)) return data_root / folder / file;
   return std::nullopt;
@@ -131,9 +140,10 @@ std::optional<std::filesystem::path> find_speech(const std::filesystem::path& da
 
 std::string how_to_get_speech(const std::filesystem::path& data_root, std::string_view release) {
   const std::string name = "speech_commands_" + speech_release(release).name;
-  return fmt::format("put the archive {0}.tar.gz (https://storage.googleapis.com/download.tensorflow.org/data/{0}.tar.gz), or its content as the folder "
-                     "{0}, into '{1}'",
-                     name, (data_root / "speech_commands").string());
+  return fmt::format(
+      "put the archive {0}.tar.gz (https://storage.googleapis.com/download.tensorflow.org/data/{0}.tar.gz), or its content as the folder "
+      "{0}, into '{1}'",
+      name, (data_root / "speech_commands").string());
 }
 
 SpeechScaling::SpeechScaling(std::span<const std::span<const int16_t>> train, bool twice) : unit_(twice ? 0x1p-30f : 0x1p-15f) {
@@ -182,7 +192,8 @@ TreeData speech_tree() {
     const SpeechData data = load_speech(root, release);
     std::array<int64_t, 3> clips{};
     for (const SpeechClip& clip : data.clips) ++clips[static_cast<size_t>(clip.split)];
-    return TreeData::Verdict{clips == speech_release(release).clips, fmt::format("{}: {} train, {} validation and {} test clips", release, clips[0], clips[1], clips[2]),
+    return TreeData::Verdict{clips == speech_release(release).clips,
+                             fmt::format("{}: {} train, {} validation and {} test clips", release, clips[0], clips[1], clips[2]),
                              data.data_hash};
   };
   return tree;

@@ -23,7 +23,8 @@ std::vector<int64_t> speech_column(const std::vector<SpeechClip>& clips, int64_t
 std::string speech_stamp(const std::filesystem::path& place) {
   std::map<std::string, std::string> stamps;
   const auto add = [&](const std::filesystem::path& file) {
-    stamps[file.string()] = fmt::format("{} {}", std::filesystem::file_size(file), std::filesystem::last_write_time(file).time_since_epoch().count());
+    stamps[file.string()] =
+        fmt::format("{} {}", std::filesystem::file_size(file), std::filesystem::last_write_time(file).time_since_epoch().count());
   };
   if (std::filesystem::is_directory(place)) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(place))
@@ -61,7 +62,8 @@ std::optional<SpeechData> read_speech_cache(const SpeechCacheFiles& files, bool 
     SpeechData data{speech_clips_from_cache(index), {}, nullptr, cache_field(index, "data_hash")};
     if (facts_only) return data;
     const auto mapped = std::make_shared<const MappedFile>(files.samples);
-    if (sha256(mapped->bytes()) != cache_field(index, "samples_sha256")) throw Error("'{}': its content is not what was written", files.samples.string());
+    if (sha256(mapped->bytes()) != cache_field(index, "samples_sha256"))
+      throw Error("'{}': its content is not what was written", files.samples.string());
     if (mapped->bytes().size() != data.clips.size() * kSpeechSamples * sizeof(int16_t))
       throw Error("'{}': {} bytes for {} clips", files.samples.string(), mapped->bytes().size(), data.clips.size());
     data.pcm = mapped->as<int16_t>();
@@ -135,7 +137,9 @@ std::vector<SpeechClip> speech_clips_from_cache(const SafetensorsFile& file) {
 
 SpeechData load_speech(const std::filesystem::path& data_root, std::string_view release, bool facts_only) {
   const auto place = find_speech(data_root, release);
-  if (!place) throw DataError("there are no clips of Speech Commands {} below '{}'; {}", release, data_root.string(), how_to_get_speech(data_root, release));
+  if (!place)
+    throw DataError("there are no clips of Speech Commands {} below '{}'; {}", release, data_root.string(),
+                    how_to_get_speech(data_root, release));
   const SpeechCacheFiles files = speech_cache_files(data_root, speech_stamp(*place));
   if (auto data = read_speech_cache(files, facts_only)) return std::move(*data);
   if (!writable_cache(data_root)) {

@@ -61,7 +61,8 @@ TwoSplits stratified_split(std::span<const uint8_t> labels, int64_t n_validation
   std::array<std::vector<int64_t>, 256> members;
   for (int64_t i = 0; i < n; ++i) members[labels[i]].push_back(i);
   Counts counts;
-  std::transform(members.begin(), members.end(), counts.begin(), [](const auto& of_class) { return static_cast<int64_t>(of_class.size()); });
+  std::transform(members.begin(), members.end(), counts.begin(),
+                 [](const auto& of_class) { return static_cast<int64_t>(of_class.size()); });
   const Counts shares = n > 0 ? largest_remainder(counts, n_validation, n) : Counts{};
   const Stream split(split_seed, "split");
   TwoSplits splits;

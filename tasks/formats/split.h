@@ -30,7 +30,8 @@ TwoSplits random_split(int64_t n, double validation_fraction, uint32_t seed);
 /// Errors: Error if n_validation is negative or larger than the number of labels.
 TwoSplits stratified_split(std::span<const uint8_t> labels, int64_t n_validation, uint64_t split_seed);
 
-/// numpy.random.RandomState(seed).permutation(n): for i = n-1 .. 1 swap i with j <= i, drawn from MT19937 by masked rejection of 32-bit draws.
+/// numpy.random.RandomState(seed).permutation(n): for i = n-1 .. 1 swap i with j <= i, drawn from MT19937 by masked rejection of 32-bit
+/// draws.
 ///
 /// Errors: SPT_CHECK that 0 <= n <= 2^32.
 /// Source: the published splits (arXiv:2310.02980 and its code); must equal the reference cases split_fraction* and split_two_stage.
@@ -48,8 +49,8 @@ struct ThreeSplits {
   std::vector<int64_t> test;
 };
 
-/// scikit-learn's train_test_split twice, as published for BIDMC: the first ceil(test_size * n) of permutation(n) of `seed` are held out, train
-/// is the rest in its order; of the held-out ones, permuted with seed + 1, the first ceil(second_test_size * their number) are test.
+/// scikit-learn's train_test_split twice, as published for BIDMC: the first ceil(test_size * n) of permutation(n) of `seed` are held out,
+/// train is the rest in its order; of the held-out ones, permuted with seed + 1, the first ceil(second_test_size * their number) are test.
 ///
 /// Errors: Error if a share is not in (0, 1) or leaves a part empty.
 ThreeSplits two_stage_split(int64_t n, double test_size, double second_test_size, uint32_t seed);

@@ -12,8 +12,8 @@ namespace spt::formats {
 /// What to do with a row: the line it begins in, counted from 1, and its fields.
 using TsvVisitor = std::function<void(int64_t line, std::span<const std::string> fields)>;
 
-/// Tab-separated text by the rules of csv readers, in pieces of any size: a field that begins with a double quote ends at the next one that is
-/// not doubled, and may hold tabs and line ends; a quote elsewhere is a character. Lines end in LF, CR LF or CR; empty ones are skipped.
+/// Tab-separated text by the rules of csv readers, in pieces of any size: a field that begins with a double quote ends at the next one that
+/// is not doubled, and may hold tabs and line ends; a quote elsewhere is a character. Lines end in LF, CR LF or CR; empty ones are skipped.
 ///
 /// Errors: DataError beginning with `where` and the line, for a field longer than `max_field_bytes` or a quote that is never closed.
 /// Source: pandas' and Python's csv readers, which the published loaders use (arXiv:2310.02980 and its code).

@@ -46,8 +46,8 @@ std::string little_endian(uint32_t value) {
   return bytes;
 }
 
-/// The same file with the two chunks that hold the sound alone, once every chunk is seen to lie inside the file: libsndfile reads what is there of
-/// a file that was cut, and searches a damaged list of remarks for minutes.
+/// The same file with the two chunks that hold the sound alone, once every chunk is seen to lie inside the file: libsndfile reads what is
+/// there of a file that was cut, and searches a damaged list of remarks for minutes.
 std::string sound_chunks(std::string_view bytes, std::string_view where) {
   constexpr size_t kRiffBytes = 12, kChunkBytes = 8, kHeaderBytes = 44;
   if (bytes.size() < kHeaderBytes) throw DataError("{}: ends at byte {}, inside the header of a WAV file", where, bytes.size());
@@ -61,7 +61,8 @@ std::string sound_chunks(std::string_view bytes, std::string_view where) {
     if (size > bytes.size() - at - kChunkBytes)
       throw DataError("{}: byte {}: a chunk of {} bytes, more than the {} that follow", where, at, size, bytes.size() - at - kChunkBytes);
     const std::string_view chunk = bytes.substr(at, kChunkBytes + size);
-    if (std::string_view& wanted = chunk.starts_with("fmt ") ? format : data; wanted.empty() && (chunk.starts_with("fmt ") || chunk.starts_with("data")))
+    if (std::string_view& wanted = chunk.starts_with("fmt ") ? format : data;
+        wanted.empty() && (chunk.starts_with("fmt ") || chunk.starts_with("data")))
       wanted = chunk;
     at += kChunkBytes + size + size % 2;
   }

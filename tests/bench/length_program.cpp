@@ -104,7 +104,8 @@ int run(int count, char** arguments) {
   if (!name.empty()) {
     const models::Architecture& architecture = models::find_architecture(name);
     if (!architecture.build_body) throw Error("architecture {} has no body", name);
-    subjects = {{name, &architecture, complete(architecture.options, options_from_json(parse_json(options, "--options"), "--options"), name)}};
+    subjects = {
+        {name, &architecture, complete(architecture.options, options_from_json(parse_json(options, "--options"), "--options"), name)}};
   }
   for (const Subject& subject : subjects) print_row(subject, lengths, steps);
   return 0;

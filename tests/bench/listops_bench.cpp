@@ -1,6 +1,6 @@
-#include "tasks/formats/listops.h"
-
 #include <benchmark/benchmark.h>
+
+#include "tasks/formats/listops.h"
 
 namespace spt::formats {
 namespace {

@@ -1,6 +1,6 @@
-#include "tasks/formats/pathfinder.h"
-
 #include <benchmark/benchmark.h>
+
+#include "tasks/formats/pathfinder.h"
 
 namespace spt::formats {
 namespace {

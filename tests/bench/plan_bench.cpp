@@ -10,10 +10,13 @@ namespace spt {
 namespace {
 
 std::string large_matrix(int64_t architectures, int64_t tasks) {
-  std::string text = "name = \"large\"\nseeds = { first = 1, count = 5 }\nprotocols = [\"scratch\", \"spt-masked\"]\n"
-                     "[budget]\nfinetune = { steps = 400 }\npretrain = { steps = 1200 }\nmatch = [\"steps\", \"flops\"]\n";
-  for (int64_t i = 0; i < architectures; ++i) text += fmt::format("[[architecture]]\nname = \"transformer\"\nlabel = \"a{}\"\noptions = {{ d_model = {} }}\n", i, i + 1);
-  for (int64_t i = 0; i < tasks; ++i) text += fmt::format("[[task]]\nname = \"fashion\"\nlabel = \"t{}\"\noptions = {{ patch = {} }}\n", i, i + 1);
+  std::string text =
+      "name = \"large\"\nseeds = { first = 1, count = 5 }\nprotocols = [\"scratch\", \"spt-masked\"]\n"
+      "[budget]\nfinetune = { steps = 400 }\npretrain = { steps = 1200 }\nmatch = [\"steps\", \"flops\"]\n";
+  for (int64_t i = 0; i < architectures; ++i)
+    text += fmt::format("[[architecture]]\nname = \"transformer\"\nlabel = \"a{}\"\noptions = {{ d_model = {} }}\n", i, i + 1);
+  for (int64_t i = 0; i < tasks; ++i)
+    text += fmt::format("[[task]]\nname = \"fashion\"\nlabel = \"t{}\"\noptions = {{ patch = {} }}\n", i, i + 1);
   return text;
 }
 

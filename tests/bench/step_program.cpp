@@ -27,24 +27,93 @@ struct Configuration {
 };
 
 OptionMap mega_options(int64_t n_layers, int64_t width, int64_t z, int64_t v) {
-  return {{"n_layers", n_layers}, {"d_model", width}, {"d_attention", z}, {"d_value", v}, {"d_state", int64_t{16}}, {"d_ff", 2 * width},
-          {"chunk", int64_t{128}}, {"attention", std::string("laplace")}, {"norm", std::string("batch")}};
+  return {{"n_layers", n_layers},        {"d_model", width},  {"d_attention", z},      {"d_value", v},
+          {"d_state", int64_t{16}},      {"d_ff", 2 * width}, {"chunk", int64_t{128}}, {"attention", std::string("laplace")},
+          {"norm", std::string("batch")}};
 }
 
 const std::vector<Configuration>& configurations() {
   static const std::vector<Configuration> kAll = {
-      {"transformer-text-1k", "cpu", "transformer", {{"n_layers", int64_t{4}}, {"d_model", int64_t{64}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{256}}}, 1024, 136, 2, 8},
-      {"transformer-text-1k", "paper", "transformer", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"n_heads", int64_t{8}}, {"d_ff", int64_t{1024}}}, 1024, 136, 2, 64},
-      {"transformer-image-1k", "cpu", "transformer", {{"n_layers", int64_t{3}}, {"d_model", int64_t{64}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{128}}}, 1024, 0, 10, 16},
-      {"transformer-image-1k", "paper", "transformer", {{"n_layers", int64_t{6}}, {"d_model", int64_t{256}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{512}}, {"position", std::string("rotary")}}, 1024, 0, 10, 64},
+      {"transformer-text-1k",
+       "cpu",
+       "transformer",
+       {{"n_layers", int64_t{4}}, {"d_model", int64_t{64}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{256}}},
+       1024,
+       136,
+       2,
+       8},
+      {"transformer-text-1k",
+       "paper",
+       "transformer",
+       {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"n_heads", int64_t{8}}, {"d_ff", int64_t{1024}}},
+       1024,
+       136,
+       2,
+       64},
+      {"transformer-image-1k",
+       "cpu",
+       "transformer",
+       {{"n_layers", int64_t{3}}, {"d_model", int64_t{64}}, {"n_heads", int64_t{4}}, {"d_ff", int64_t{128}}},
+       1024,
+       0,
+       10,
+       16},
+      {"transformer-image-1k",
+       "paper",
+       "transformer",
+       {{"n_layers", int64_t{6}},
+        {"d_model", int64_t{256}},
+        {"n_heads", int64_t{4}},
+        {"d_ff", int64_t{512}},
+        {"position", std::string("rotary")}},
+       1024,
+       0,
+       10,
+       64},
       {"s4d-image-1k", "cpu", "s4d", {{"n_layers", int64_t{6}}, {"d_model", int64_t{64}}, {"d_state", int64_t{64}}}, 1024, 0, 10, 16},
       {"s4d-image-1k", "paper", "s4d", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}}, 1024, 0, 10, 50},
-      {"s4-image-1k", "cpu", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{64}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 16},
-      {"s4-image-1k", "paper", "s4", {{"n_layers", int64_t{6}}, {"d_model", int64_t{512}}, {"d_state", int64_t{64}}, {"n_ssm", int64_t{2}}, {"norm_position", std::string("post")}}, 1024, 0, 10, 50},
+      {"s4-image-1k",
+       "cpu",
+       "s4",
+       {{"n_layers", int64_t{6}},
+        {"d_model", int64_t{64}},
+        {"d_state", int64_t{64}},
+        {"n_ssm", int64_t{2}},
+        {"norm_position", std::string("post")}},
+       1024,
+       0,
+       10,
+       16},
+      {"s4-image-1k",
+       "paper",
+       "s4",
+       {{"n_layers", int64_t{6}},
+        {"d_model", int64_t{512}},
+        {"d_state", int64_t{64}},
+        {"n_ssm", int64_t{2}},
+        {"norm_position", std::string("post")}},
+       1024,
+       0,
+       10,
+       50},
       {"mega-image-1k", "cpu", "mega", mega_options(4, 64, 32, 128), 1024, 0, 10, 16},
       {"mega-image-1k", "paper", "mega", mega_options(8, 160, 64, 320), 1024, 0, 10, 50},
-      {"dlr-listops-2k", "cpu", "dlr", {{"n_layers", int64_t{4}}, {"d_model", int64_t{64}}, {"d_state", int64_t{256}}, {"norm_position", std::string("post")}}, 2048, 19, 10, 8},
-      {"dlr-listops-2k", "paper", "dlr", {{"n_layers", int64_t{8}}, {"d_model", int64_t{128}}, {"d_state", int64_t{1024}}, {"norm_position", std::string("post")}}, 2048, 19, 10, 50},
+      {"dlr-listops-2k",
+       "cpu",
+       "dlr",
+       {{"n_layers", int64_t{4}}, {"d_model", int64_t{64}}, {"d_state", int64_t{256}}, {"norm_position", std::string("post")}},
+       2048,
+       19,
+       10,
+       8},
+      {"dlr-listops-2k",
+       "paper",
+       "dlr",
+       {{"n_layers", int64_t{8}}, {"d_model", int64_t{128}}, {"d_state", int64_t{1024}}, {"norm_position", std::string("post")}},
+       2048,
+       19,
+       10,
+       50},
   };
   return kAll;
 }
@@ -81,7 +150,9 @@ Result measure(const Configuration& c, const std::string& objective_name, int64_
   const tasks::TaskFacts facts = facts_of(c);
   const auto objective = protocols::make_objective(objective_name, {}, facts, {});
   const models::Architecture& architecture = models::find_architecture(c.architecture);
-  const models::ModelSpec spec{.options = complete(architecture.options, c.options, c.architecture), .input = objective->input(facts), .head = objective->head(facts)};
+  const models::ModelSpec spec{.options = complete(architecture.options, c.options, c.architecture),
+                               .input = objective->input(facts),
+                               .head = objective->head(facts)};
   const auto model = models::build_model(architecture, spec);
   model->reset_parameters(Rng(0).stream("init"));
   model->train();
@@ -127,9 +198,15 @@ int run(int count, char** arguments) {
   std::sort(result.milliseconds.begin(), result.milliseconds.end());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
-  const nlohmann::json out = {{"configuration", name}, {"size", size}, {"objective", objective}, {"threads", threads}, {"steps", steps},
-                              {"ms_per_step", result.milliseconds[result.milliseconds.size() / 2]}, {"parameters", result.parameters},
-                              {"loss", result.loss}, {"peak_rss_mib", usage.ru_maxrss / 1024}};
+  const nlohmann::json out = {{"configuration", name},
+                              {"size", size},
+                              {"objective", objective},
+                              {"threads", threads},
+                              {"steps", steps},
+                              {"ms_per_step", result.milliseconds[result.milliseconds.size() / 2]},
+                              {"parameters", result.parameters},
+                              {"loss", result.loss},
+                              {"peak_rss_mib", usage.ru_maxrss / 1024}};
   std::cout << out.dump() << '\n';
   return 0;
 }

@@ -1,5 +1,3 @@
-#include "results/store.h"
-
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
 #include "results/journal.h"
+#include "results/store.h"
 
 namespace spt::results {
 namespace {
@@ -58,8 +57,11 @@ class StoreBenchFile {
     for (int64_t k = 1; k <= points; ++k) {
       const double value = 1.0 / static_cast<double>(k);
       lines.push_back({key, 1, k, k, 0,
-                       EvaluationEvent{k, {{"validation", "accuracy", value, 500}, {"validation", "loss", value, 500}, {"train", "accuracy", value, 500},
-                                           {"train", "loss", value, 500}}}});
+                       EvaluationEvent{k,
+                                       {{"validation", "accuracy", value, 500},
+                                        {"validation", "loss", value, 500},
+                                        {"train", "accuracy", value, 500},
+                                        {"train", "loss", value, 500}}}});
     }
     DoneEvent done;
     done.selected_step = done.steps = points;

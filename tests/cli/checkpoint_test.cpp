@@ -18,11 +18,14 @@ using testing::HasSubstr;
 /// A file with one tensor, and the fake worker to ask.
 class CheckpointCli : public testing::Test {
  protected:
-  CheckpointCli() : file_((std::filesystem::path(testing::TempDir()) / fmt::format("spt-cli-weights-{}", ::getpid())).string()) { write({}); }
+  CheckpointCli() : file_((std::filesystem::path(testing::TempDir()) / fmt::format("spt-cli-weights-{}", ::getpid())).string()) {
+    write({});
+  }
   ~CheckpointCli() override { std::filesystem::remove(file_); }
 
   void write(const std::map<std::string, std::string>& metadata) const {
-    write_safetensors(file_, {{{"body.weight", {"F32", {2, 3}, std::string(24, '\0')}}, {"body.count", {"I64", {}, std::string(8, '\0')}}}, metadata});
+    write_safetensors(
+        file_, {{{"body.weight", {"F32", {2, 3}, std::string(24, '\0')}}, {"body.count", {"I64", {}, std::string(8, '\0')}}}, metadata});
   }
   int call(std::vector<std::string> arguments) {
     out_.str("");
@@ -54,7 +57,10 @@ TEST_F(CheckpointCli, ShowsNamesTypesAndShapes) {
 }
 
 TEST_F(CheckpointCli, PrintsWhatAConversionTookAndLeft) {
-  ASSERT_EQ(convert({"import", "--from", "theirs", "--architecture", "s4d", "--size", "100K", "--option", "n_layers=3", "--option", "causal=true"}), 0) << err_.str();
+  ASSERT_EQ(convert({"import", "--from", "theirs", "--architecture", "s4d", "--size", "100K", "--option", "n_layers=3", "--option",
+                     "causal=true"}),
+            0)
+      << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("copied   theirs -> ours\ndropped  left\nout: 1 copied, 1 dropped, SHA-256 hash\n"));
   EXPECT_EQ(convert({"export", "--to", "theirs", "--architecture", "s4d"}), 0) << err_.str();
 }

@@ -43,7 +43,8 @@ TEST(Cli, NumbersThatAreNoneAndEmptyPathsAreRefusedBeforeAnythingStarts) {
 
 TEST(Cli, APathThatTheSystemRefusesIsAnErrorAndNoCrash) {
   const std::string longest(5000, 'a');
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"status", "--db", longest}, {"run", "--matrix", longest}, {"data", "list", "--data", longest}}) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"status", "--db", longest}, {"run", "--matrix", longest}, {"data", "list", "--data", longest}}) {
     const auto result = call(arguments);
     EXPECT_EQ(result.code, 2) << arguments[0];
     EXPECT_THAT(result.err, HasSubstr("File name too long")) << arguments[0];

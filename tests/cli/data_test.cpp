@@ -45,7 +45,8 @@ TEST(CliData, WrongUseExitsWith2AndSaysWhy) {
 
 TEST(CliData, MakeThenVerifyListops) {
   const std::string root = kEmptyRoot + "-make";
-  const DataAnswer made = data({"make", "listops", "--data", root, "--max-length", "30", "--min-length", "3", "--train", "20", "--validation", "5", "--test", "5"});
+  const DataAnswer made = data(
+      {"make", "listops", "--data", root, "--max-length", "30", "--min-length", "3", "--train", "20", "--validation", "5", "--test", "5"});
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_EQ(data({"verify", "listops", "--data", root}).code, 0);
   std::filesystem::remove_all(root);

@@ -19,7 +19,8 @@ TEST(MatrixManual, ItsExampleIsAMatrix) {
 
 TEST(MatrixManual, NamesEveryTrainingValue) {
   const std::string text = manual();
-  for (const OptionSchema& option : schema_of<TrainOptions>()) EXPECT_NE(text.find('`' + option.name + '`'), std::string::npos) << option.name;
+  for (const OptionSchema& option : schema_of<TrainOptions>())
+    EXPECT_NE(text.find('`' + option.name + '`'), std::string::npos) << option.name;
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "harness/plan.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +12,6 @@
 #include "harness/base/json.h"
 #include "harness/cli/cli.h"
 #include "harness/matrix.h"
-#include "harness/plan.h"
 #include "results/store.h"
 #include "tests/golden/approved.h"
 #include "tests/harness/fake_catalog.h"
@@ -62,7 +63,8 @@ class PlanCommand : public ::testing::Test {
     return {code, out.str(), err.str()};
   }
   Answer plan(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {"plan", "--matrix", (folder_ / "tiny.toml").string(), "--db", (folder_ / "t.db").string(), "--slots", "2"};
+    std::vector<std::string> arguments = {"plan",    "--matrix", (folder_ / "tiny.toml").string(), "--db", (folder_ / "t.db").string(),
+                                          "--slots", "2"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return call(arguments);
   }
@@ -123,7 +125,8 @@ TEST_F(PlanCommand, AWrongMatrixIsAnErrorWithItsPlace) {
 }
 
 TEST_F(PlanCommand, ListShowsTheGroupsOfAnArchitecture) {
-  EXPECT_TRUE(golden::is_approved("list_groups_fake", call({"list", "architectures", "s4d", "--groups", "--size", "100K", "--profile", "paper"}).out));
+  EXPECT_TRUE(golden::is_approved("list_groups_fake",
+                                  call({"list", "architectures", "s4d", "--groups", "--size", "100K", "--profile", "paper"}).out));
   EXPECT_THAT(call({"list", "architectures", "s4d", "--groups", "--task", "listops"}).out, HasSubstr("0.002")) << "the recipe of listops";
   EXPECT_THAT(call({"list", "architectures", "s4d", "--groups"}).out, HasSubstr("0.004")) << "fashion, which needs no data to be described";
   const auto refused = [&](std::vector<std::string> arguments, const std::string& why) {
@@ -141,7 +144,8 @@ TEST_F(PlanCommand, ListShowsTheGroupsOfAnArchitecture) {
 }
 
 TEST_F(PlanCommand, ListShowsWhatIsRegistered) {
-  EXPECT_TRUE(golden::is_approved("list_fake", call({"list", "architectures"}).out + call({"list", "architectures", "s4d"}).out + call({"list", "protocols", "spt-masked"}).out));
+  EXPECT_TRUE(golden::is_approved("list_fake", call({"list", "architectures"}).out + call({"list", "architectures", "s4d"}).out +
+                                                   call({"list", "protocols", "spt-masked"}).out));
   EXPECT_THAT(call({"list"}).out, HasSubstr("quick"));
   const Answer wrong = call({"list", "architectures", "s4e"});
   EXPECT_EQ(wrong.code, 2);

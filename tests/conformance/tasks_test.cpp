@@ -88,11 +88,14 @@ TEST(Tasks, SayWhatTheyAreWithoutData) {
 
 TEST(Tasks, HaveAnyNumberOfTestExamplesAfterOnePretraining) {
   for (const Task& task : tasks()) {
-    const auto option = std::find_if(task.options.begin(), task.options.end(), [](const OptionSchema& o) { return o.name == "test_examples"; });
+    const auto option =
+        std::find_if(task.options.begin(), task.options.end(), [](const OptionSchema& o) { return o.name == "test_examples"; });
     ASSERT_NE(option, task.options.end()) << task.name;
     EXPECT_EQ(option->info.stage, "supervised") << task.name << ": the key of a pretraining stage would hold it";
     try {
-      const auto hash = [&](int64_t n) { return task.facts(complete(task.options, {{"test_examples", n}}, task.name), "no-such-data-root").data_hash; };
+      const auto hash = [&](int64_t n) {
+        return task.facts(complete(task.options, {{"test_examples", n}}, task.name), "no-such-data-root").data_hash;
+      };
       EXPECT_EQ(hash(20), hash(40)) << task.name;
     } catch (const DataError&) {  // no data here to take a hash of
     }
@@ -100,8 +103,7 @@ TEST(Tasks, HaveAnyNumberOfTestExamplesAfterOnePretraining) {
 }
 
 TEST(Tasks, RefuseOptionsTheyDoNotHave) {
-  for (const Task& task : tasks())
-    EXPECT_THROW(task.facts({{"no_such_option", int64_t{1}}}, "no-such-data-root"), Error) << task.name;
+  for (const Task& task : tasks()) EXPECT_THROW(task.facts({{"no_such_option", int64_t{1}}}, "no-such-data-root"), Error) << task.name;
 }
 
 class EveryTask : public testing::TestWithParam<std::string> {
@@ -160,7 +162,8 @@ TEST_P(EveryTask, ExampleIdsAreUniqueOverItsSplits) {
   std::set<int64_t> ids;
   int64_t examples = 0;
   for (const Split split : kSplits)
-    for (int64_t i = 0; i < split_of(opened_, split).size(); ++i, ++examples) ids.insert(example(split_of(opened_, split), i).example_ids[0].item<int64_t>());
+    for (int64_t i = 0; i < split_of(opened_, split).size(); ++i, ++examples)
+      ids.insert(example(split_of(opened_, split), i).example_ids[0].item<int64_t>());
   EXPECT_EQ(static_cast<int64_t>(ids.size()), examples);
 }
 
@@ -188,7 +191,8 @@ TEST_P(EveryTask, OpensTheSameWayTwice) {
   const OpenedTask again = open(120, 1);
   EXPECT_EQ(again.facts.data_hash, opened_.facts.data_hash);
   for (const Split split : kSplits)
-    for (int64_t i = 0; i < split_of(opened_, split).size(); ++i) ASSERT_EQ(content(split_of(again, split), i), content(split_of(opened_, split), i)) << i;
+    for (int64_t i = 0; i < split_of(opened_, split).size(); ++i)
+      ASSERT_EQ(content(split_of(again, split), i), content(split_of(opened_, split), i)) << i;
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& info) {

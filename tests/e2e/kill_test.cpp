@@ -24,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 /// Where a kill is to land.
 enum class Point { kPretraining, kFinetuning, kCheckpoint, kIngest, kAnywhere };
 constexpr Point kPoints[] = {Point::kPretraining, Point::kFinetuning, Point::kCheckpoint, Point::kIngest, Point::kAnywhere};
-constexpr const char* kPointNames[] = {"inside pretraining", "inside fine-tuning", "during a checkpoint write", "during an ingest", "anywhere"};
+constexpr const char* kPointNames[] = {"inside pretraining", "inside fine-tuning", "during a checkpoint write", "during an ingest",
+                                       "anywhere"};
 
 /// Waits for changes of files in folders.
 class Watch {
@@ -78,7 +79,8 @@ Outcome read_outcome(const std::filesystem::path& db) {
     const results::Curves curves = store.curves(matrix.id);
     for (const results::CurvePoint& point : curves.points) {
       const results::Curve& curve = curves.curves[point.curve];
-      const std::string name = fmt::format("{}/{}/{}/{}/{}/{}", curve.job_key, curve.stage_key, curve.stage, curve.split, curve.metric, point.step);
+      const std::string name =
+          fmt::format("{}/{}/{}/{}/{}/{}", curve.job_key, curve.stage_key, curve.stage, curve.split, curve.metric, point.step);
       EXPECT_TRUE(outcome.curve.emplace(name, point.value).second) << name;
     }
   }
@@ -108,7 +110,8 @@ class Killer {
       if (const pid_t victim = choose(point, touched, workers, program.pid()); victim > 0) {
         ::kill(victim, SIGKILL);
         // A killed worker is a row that the supervisor still has to write; then it goes too, or it would finish the sweep undisturbed.
-        if (victim != program.pid()) std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(0, 800)(draw_)));
+        if (victim != program.pid())
+          std::this_thread::sleep_for(std::chrono::milliseconds(std::uniform_int_distribution<int>(0, 800)(draw_)));
         program.kill(SIGKILL);
         program.wait(30);
         return true;
@@ -139,7 +142,9 @@ TEST(Kill, AtTwentyRandomPointsChangesNoNumberAndLosesNoRow) {
   const uint64_t seed = std::getenv("SPT_KILL_SEED") ? std::stoull(std::getenv("SPT_KILL_SEED")) : std::random_device{}();
   std::cout << "seed " << seed << " (SPT_KILL_SEED repeats it)\n";
   const std::filesystem::path quiet = fresh_folder("kill-quiet");
-  ASSERT_EQ(run_program({"run", "--matrix", "smoke", "--db", (quiet / "k.db").string(), "--slots", "2", "--no-probe"}, quiet / "out.txt", 300), 0);
+  ASSERT_EQ(
+      run_program({"run", "--matrix", "smoke", "--db", (quiet / "k.db").string(), "--slots", "2", "--no-probe"}, quiet / "out.txt", 300),
+      0);
   const Outcome expected = read_outcome(quiet / "k.db");
   ASSERT_FALSE(expected.results.empty());
 

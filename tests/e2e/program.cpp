@@ -98,7 +98,8 @@ std::string stage_name(const std::filesystem::path& run_dir) {
 
 std::filesystem::path fresh_folder(const std::string& name) {
   static int count = 0;
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / (name + "-" + std::to_string(::getpid()) + "-" + std::to_string(++count));
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / (name + "-" + std::to_string(::getpid()) + "-" + std::to_string(++count));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;

@@ -17,8 +17,8 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   pid_t pid() const { return pid_; }
-  bool ended();                   ///< without waiting
-  int wait(double timeout_s);     ///< wait status; SIGKILLs it and fails the test after the time
+  bool ended();                ///< without waiting
+  int wait(double timeout_s);  ///< wait status; SIGKILLs it and fails the test after the time
   void kill(int signal) const;
 
  private:

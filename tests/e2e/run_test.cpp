@@ -24,7 +24,8 @@ struct Tiny {
   double lr = 0.002;
   int steps = 12;
   std::string task = "listops";
-  std::string task_options = "min_length = 4, max_length = 16, max_depth = 3, train_examples = 200, validation_examples = 50, test_examples = 50";
+  std::string task_options =
+      "min_length = 4, max_length = 16, max_depth = 3, train_examples = 200, validation_examples = 50, test_examples = 50";
 };
 
 std::filesystem::path write_matrix(const std::filesystem::path& folder, const Tiny& tiny) {
@@ -54,7 +55,9 @@ options = {{ {4} }}
 class Run : public testing::Test {
  protected:
   std::vector<std::string> arguments(const std::filesystem::path& matrix, const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> list = {"run", "--matrix", matrix.string(), "--db", (folder / "t.db").string(), "--data", (folder / "data").string(), "--slots", "2", "--no-probe"};
+    std::vector<std::string> list = {
+        "run",     "--matrix", matrix.string(), "--db", (folder / "t.db").string(), "--data", (folder / "data").string(),
+        "--slots", "2",        "--no-probe"};
     list.insert(list.end(), more.begin(), more.end());
     return list;
   }
@@ -149,7 +152,8 @@ TEST_F(Run, CorruptCheckpointAndJournalAreNotTrusted) {
 TEST_F(Run, AFullDiskIsAnErrorAndNothingIsLost) {
   const std::filesystem::path disk = fresh_folder("full-disk");
   if (::mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=600k") != 0) GTEST_SKIP() << "mounting a small disk needs root";
-  const std::vector<std::string> list = {"run", "--matrix", write_matrix(folder, {}).string(), "--db", (disk / "t.db").string(), "--slots", "1", "--no-probe"};
+  const std::vector<std::string> list = {"run", "--matrix",  write_matrix(folder, {}).string(), "--db", (disk / "t.db").string(), "--slots",
+                                         "1",   "--no-probe"};
   const int code = run_program(list, out(), 120);
   EXPECT_TRUE(code == 1 || code == 2) << code << output();
   EXPECT_THAT(output(), testing::AnyOf(HasSubstr("full"), HasSubstr("No space left")));

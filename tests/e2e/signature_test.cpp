@@ -46,7 +46,8 @@ TEST(Signature, OfASmokeGridIsTheApprovedOne) {
   const std::filesystem::path folder = fresh_folder("signature"), out = folder / "out.txt";
   write_file_atomically(folder / "signature.toml", kSignatureMatrix);
   const std::string db = (folder / "s.db").string();
-  ASSERT_EQ(run_program({"run", "--matrix", (folder / "signature.toml").string(), "--db", db, "--slots", "2", "--no-report"}, out, 300), 0) << read_file(out);
+  ASSERT_EQ(run_program({"run", "--matrix", (folder / "signature.toml").string(), "--db", db, "--slots", "2", "--no-report"}, out, 300), 0)
+      << read_file(out);
   const results::Store store(db, results::Store::Mode::kReadOnly);
   std::map<std::string, std::string> lines;
   const std::string id = store.matrices().at(0).id;
@@ -56,7 +57,8 @@ TEST(Signature, OfASmokeGridIsTheApprovedOne) {
     if (const results::Curve& curve = curves.curves[point.curve]; curve.metric == "loss")
       losses[curve.job_key] += fmt::format(" {} {} {:.4g}", curve.stage, curve.split, point.value);
   for (const results::ResultRow& row : store.results(id))
-    lines[row.name] = fmt::format("{}: test {:.4g},{} FLOPs {:.6g}, parameters {}\n", row.name, row.test.value_or(-1), losses[row.job_key], row.flops, row.parameters);
+    lines[row.name] = fmt::format("{}: test {:.4g},{} FLOPs {:.6g}, parameters {}\n", row.name, row.test.value_or(-1), losses[row.job_key],
+                                  row.flops, row.parameters);
   std::string text;
   for (const auto& [name, line] : lines) text += line;
   EXPECT_TRUE(golden::is_approved("signature", text));

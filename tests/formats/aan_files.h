@@ -22,8 +22,10 @@ inline void write_aan(const TemporaryFolder& root) {
 
 /// The stand-in's layout: four papers; 4, 2 and 2 pairs.
 inline void write_scisummnet(const TemporaryFolder& root) {
-  for (const char* id : {"P07-1049", "P02-1017", "W95-0107", "C92-3150"}) root.write(std::string("aan/aan_scisummnet/papers/") + id + ".txt", std::string(id) + " text\n");
-  root.write("aan/aan_scisummnet/pairs.train.tsv", "1\tP07-1049\tP02-1017\n0\tW95-0107\tC92-3150\n1\tC92-3150\tP02-1017\n0\tP02-1017\tP07-1049\n");
+  for (const char* id : {"P07-1049", "P02-1017", "W95-0107", "C92-3150"})
+    root.write(std::string("aan/aan_scisummnet/papers/") + id + ".txt", std::string(id) + " text\n");
+  root.write("aan/aan_scisummnet/pairs.train.tsv",
+             "1\tP07-1049\tP02-1017\n0\tW95-0107\tC92-3150\n1\tC92-3150\tP02-1017\n0\tP02-1017\tP07-1049\n");
   root.write("aan/aan_scisummnet/pairs.eval.tsv", "1\tP07-1049\tC92-3150\n0\tW95-0107\tP02-1017\n");
   root.write("aan/aan_scisummnet/pairs.test.tsv", "1\tP07-1049\tW95-0107\n0\tW95-0107\tP07-1049\n");
 }

@@ -22,7 +22,8 @@ TEST(Aan, TextsAreKeptOnceAndPairsCountThem) {
   write_aan(root);
   const AanData data = read_aan_tsv(*find_aan_tsv(root.path));
   EXPECT_THAT(data.texts, ElementsAre("A Tree Model", "Knowledge \"Free\" Induction", "caf\xc3\xa9", "zz", "only in test"));
-  EXPECT_THAT(data.pairs[0], ElementsAre(AanPair{1, 0, 1}, AanPair{0, 1, 2}, AanPair{1, 2, 0}, AanPair{0, 3, 3}, AanPair{1, 0, 2}, AanPair{0, 0, 3}));
+  EXPECT_THAT(data.pairs[0],
+              ElementsAre(AanPair{1, 0, 1}, AanPair{0, 1, 2}, AanPair{1, 2, 0}, AanPair{0, 3, 3}, AanPair{1, 0, 2}, AanPair{0, 0, 3}));
   EXPECT_EQ(data.pairs[1].size(), 3u);
   EXPECT_THAT(data.pairs[2], ElementsAre(AanPair{0, 4, 0}, AanPair{1, 0, 1}));
   const auto file = [&](const char* split) { return root.path / "aan" / fmt::format("new_aan_pairs.{}.tsv", split); };
@@ -35,15 +36,19 @@ TEST(Aan, RefusesDamageWithFileAndLine) {
     std::string content, message;
   };
   const std::string fine = aan_line("1.0", "a", "b");
-  for (const Damage& damage : {Damage{fine + "1.0\tid\tid\ttext\n", "line 2: 4 columns instead of 5"}, {fine + aan_line("2.0", "a", "b"), "line 2: label '2.0'"},
-                               {fine + aan_line("-1", "a", "b"), "line 2: label '-1'"}, {fine + aan_line("label", "a", "b"), "label 'label'"},
+  for (const Damage& damage : {Damage{fine + "1.0\tid\tid\ttext\n", "line 2: 4 columns instead of 5"},
+                               {fine + aan_line("2.0", "a", "b"), "line 2: label '2.0'"},
+                               {fine + aan_line("-1", "a", "b"), "line 2: label '-1'"},
+                               {fine + aan_line("label", "a", "b"), "label 'label'"},
                                {fine + fine + aan_line("1", "a\xff", "b"), "line 3, first text: byte 1 (0xff) is not UTF-8"},
-                               {aan_line("1", "a", "\xe2\x82"), "line 1, second text: byte 0 (0xe2) is not UTF-8"}, {"", "no pairs"},
+                               {aan_line("1", "a", "\xe2\x82"), "line 1, second text: byte 0 (0xe2) is not UTF-8"},
+                               {"", "no pairs"},
                                {fine + "1.0\tid\tid\ta\t\"cut of", "line 2: the quote that begins a field is never closed"}}) {
     const TemporaryFolder root;
     write_aan(root);
     root.write("aan/new_aan_pairs.eval.tsv", damage.content);
-    EXPECT_THAT(message_of<DataError>([&] { read_aan_tsv(root.path / "aan"); }), AllOf(HasSubstr("new_aan_pairs.eval.tsv"), HasSubstr(damage.message)));
+    EXPECT_THAT(message_of<DataError>([&] { read_aan_tsv(root.path / "aan"); }),
+                AllOf(HasSubstr("new_aan_pairs.eval.tsv"), HasSubstr(damage.message)));
   }
   const TemporaryFolder root;
   write_aan(root);
@@ -55,7 +60,8 @@ TEST(Aan, AbsurdlyLongFieldsAreRefused) {
   const TemporaryFolder root;
   write_aan(root);
   root.write("aan/new_aan_pairs.eval.tsv", aan_line("1.0", std::string((64 << 20) + 1, 'x'), "b"));
-  EXPECT_THAT(message_of<DataError>([&] { read_aan_tsv(root.path / "aan"); }), AllOf(HasSubstr("line 1"), HasSubstr("more than 67108864 bytes")));
+  EXPECT_THAT(message_of<DataError>([&] { read_aan_tsv(root.path / "aan"); }),
+              AllOf(HasSubstr("line 1"), HasSubstr("more than 67108864 bytes")));
 }
 
 TEST(Scisummnet, PapersAreFoundByTheirIds) {

@@ -12,7 +12,8 @@ inline std::string bidmc_signals(int id, int samples) {
   std::string text = id % 2 == 0 ? "Time [s], RESP, PLETH, V, AVR, II\n" : "Time [s], II, V, PLETH, AVR, RESP\n";
   for (int i = 0; i < samples; ++i) {
     const std::string ppg = fmt::format("{:.5f}", 0.5 + 0.4 * std::sin(0.01 * id * i)), ecg = fmt::format("{:.5f}", 0.001 * (i % 100) + id);
-    text += id % 2 == 0 ? fmt::format("{:.3f},0.1,{},0.2,0.3,{}\n", i * 0.008, ppg, ecg) : fmt::format("{:.3f},{},0.2,{},0.3,0.1\n", i * 0.008, ecg, ppg);
+    text += id % 2 == 0 ? fmt::format("{:.3f},0.1,{},0.2,0.3,{}\n", i * 0.008, ppg, ecg)
+                        : fmt::format("{:.3f},{},0.2,{},0.3,0.1\n", i * 0.008, ecg, ppg);
   }
   return text;
 }
@@ -20,7 +21,8 @@ inline std::string bidmc_signals(int id, int samples) {
 /// HR = 60 + id + second/100, RESP missing for the first 40 s, SpO2 = 90 + id.
 inline std::string bidmc_numerics(int id, int seconds) {
   std::string text = "Time [s], HR, PULSE, RESP, SpO2\n";
-  for (int s = 0; s < seconds; ++s) text += fmt::format("{},{},93,{},{}\n", s, 60 + id + 0.01 * s, s < 40 ? std::string("NaN") : "20", 90 + id);
+  for (int s = 0; s < seconds; ++s)
+    text += fmt::format("{},{},93,{},{}\n", s, 60 + id + 0.01 * s, s < 40 ? std::string("NaN") : "20", 90 + id);
   return text;
 }
 
@@ -49,7 +51,8 @@ inline std::string ts_file(int first, int n) {
   return text;
 }
 
-inline std::string npy_file(const std::string& descr, const std::string& shape, const std::string& values, const std::string& order = "False") {
+inline std::string npy_file(const std::string& descr, const std::string& shape, const std::string& values,
+                            const std::string& order = "False") {
   std::string header = "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
   header.resize((header.size() + 11 + 63) / 64 * 64 - 11 + 1, ' ');
   header.back() = '\n';

@@ -58,7 +58,9 @@ TEST(Bidmc, RefusesDamageWithFileAndLine) {
     std::string file, content, message;
   };
   const std::string signals = testing_files::bidmc_signals(1, 8751), numerics = testing_files::bidmc_numerics(1, 71);
-  const auto replaced = [](std::string text, const std::string& what, const std::string& by) { return text.replace(text.find(what), what.size(), by); };
+  const auto replaced = [](std::string text, const std::string& what, const std::string& by) {
+    return text.replace(text.find(what), what.size(), by);
+  };
   for (const Damage& damage : {Damage{"Signals", replaced(signals, "PLETH", "PLATH"), "line 1: there is no column 'PLETH'"},
                                {"Signals", replaced(signals, "\n0.008,", "\n0.016,"), "line 3: time 0.016"},
                                {"Signals", replaced(signals, "\n0.008,", "\nx,"), "line 3: 'x' in column 'Time [s]' is no number"},
@@ -72,7 +74,8 @@ TEST(Bidmc, RefusesDamageWithFileAndLine) {
     const TemporaryFolder root;
     testing_files::write_bidmc(root, 1);
     root.write("bidmc/bidmc_csv/bidmc_01_" + damage.file + ".csv", damage.content);
-    EXPECT_THAT(message_of<DataError>([&] { load_bidmc(root.path); }), AllOf(HasSubstr("bidmc_01_" + damage.file), HasSubstr(damage.message)));
+    EXPECT_THAT(message_of<DataError>([&] { load_bidmc(root.path); }),
+                AllOf(HasSubstr("bidmc_01_" + damage.file), HasSubstr(damage.message)));
   }
   const TemporaryFolder root;
   EXPECT_THAT(message_of<DataError>([&] { load_bidmc(root.path); }), HasSubstr("physionet.org"));
@@ -124,7 +127,8 @@ TEST(Npy, RefusesWhatItCannotHold) {
 
 TEST(BidmcTables, NpyArraysComeSplitAndTsFilesDoNot) {
   const TemporaryFolder root;
-  EXPECT_THAT(message_of<DataError>([&] { load_bidmc_tables(root.path, BidmcTarget::kHeartRate); }), AllOf(HasSubstr("BIDMC32HR_TRAIN.ts"), HasSubstr("physionet")));
+  EXPECT_THAT(message_of<DataError>([&] { load_bidmc_tables(root.path, BidmcTarget::kHeartRate); }),
+              AllOf(HasSubstr("BIDMC32HR_TRAIN.ts"), HasSubstr("physionet")));
   root.write("bidmc/BIDMC32HR_TRAIN.ts", ts_file(0, 3));
   root.write("bidmc/BIDMC32HR_TEST.ts", ts_file(10, 2));
   const BidmcTables ts = load_bidmc_tables(root.path, BidmcTarget::kHeartRate);
@@ -133,8 +137,10 @@ TEST(BidmcTables, NpyArraysComeSplitAndTsFilesDoNot) {
   const std::string one = raw_numbers(std::vector<double>(8000, 0.25)), three = one + one + one;
   for (const char* part : {"train", "valid", "test"}) {
     const bool train = part == std::string("train");
-    root.write(fmt::format("bidmc/HR/reshuffle/{}x.npy", part), npy_file("<f8", train ? "(3, 4000, 2)" : "(1, 4000, 2)", train ? three : one));
-    root.write(fmt::format("bidmc/HR/reshuffle/{}y.npy", part), npy_file("<f8", train ? "(3,)" : "(1,)", raw_numbers(std::vector<double>(train ? 3 : 1, 80))));
+    root.write(fmt::format("bidmc/HR/reshuffle/{}x.npy", part),
+               npy_file("<f8", train ? "(3, 4000, 2)" : "(1, 4000, 2)", train ? three : one));
+    root.write(fmt::format("bidmc/HR/reshuffle/{}y.npy", part),
+               npy_file("<f8", train ? "(3,)" : "(1,)", raw_numbers(std::vector<double>(train ? 3 : 1, 80))));
   }
   const BidmcTables npy = load_bidmc_tables(root.path, BidmcTarget::kHeartRate);
   EXPECT_TRUE(npy.is_split);

@@ -31,7 +31,8 @@ TEST(ListData, TellsForEachTaskWhatIsMissingAndHowToGetIt) {
   const TemporaryFolder root;
   const std::string text = said([&](const LineSink& say) { list_data(root.path, {}, say); });
   for (const std::string& task : data_tasks()) EXPECT_THAT(text, HasSubstr(task + ":"));
-  EXPECT_THAT(text, AllOf(HasSubstr("missing data_batch_5.bin"), HasSubstr("spt-bench data fetch image"), HasSubstr("aclImdb_v1.tar.gz"), HasSubstr("data make listops")));
+  EXPECT_THAT(text, AllOf(HasSubstr("missing data_batch_5.bin"), HasSubstr("spt-bench data fetch image"), HasSubstr("aclImdb_v1.tar.gz"),
+                          HasSubstr("data make listops")));
   EXPECT_THAT(message_of([&] { list_data(root.path, {"imgae"}, [](const std::string&) {}); }), HasSubstr("did you mean 'image'"));
 }
 
@@ -42,7 +43,8 @@ TEST(VerifyData, RecordsAPartialSetForPlanning) {
   bool whole = true;
   const std::string text = said([&](const LineSink& say) { whole = verify_data(root.path, {"image"}, say); });
   EXPECT_FALSE(whole);
-  EXPECT_THAT(text, AllOf(HasSubstr("partial"), HasSubstr("missing data_batch_1.bin"), HasSubstr("different data_batch_2.bin"), HasSubstr("partial = true")));
+  EXPECT_THAT(text, AllOf(HasSubstr("partial"), HasSubstr("missing data_batch_1.bin"), HasSubstr("different data_batch_2.bin"),
+                          HasSubstr("partial = true")));
   const auto record = read_verified_record(manifest("image"), root.path);
   ASSERT_TRUE(record);
   EXPECT_THAT(text, HasSubstr(record->data_hash));
@@ -95,7 +97,8 @@ TEST(FetchData, TakesFilesOnlyOfTasksThatHaveAny) {
   EXPECT_THAT(message_of([&] { fetch_data(root.path, {}, "", quiet); }), HasSubstr("which data"));
   EXPECT_THAT(message_of([&] { fetch_data(root.path, {"listops"}, "", quiet); }), HasSubstr("data make listops"));
   EXPECT_THAT(message_of([&] { fetch_data(root.path, {"text"}, "", quiet); }), HasSubstr("aclImdb_v1.tar.gz"));
-  EXPECT_THAT(message_of<DataError>([&] { fetch_data(root.path, {"image"}, (root.path / "nothing-here").string(), quiet); }), HasSubstr("nothing-here"));
+  EXPECT_THAT(message_of<DataError>([&] { fetch_data(root.path, {"image"}, (root.path / "nothing-here").string(), quiet); }),
+              HasSubstr("nothing-here"));
 }
 
 }  // namespace

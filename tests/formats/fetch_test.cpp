@@ -78,8 +78,10 @@ class SmallServer {
     size_t begin = 0;
     const size_t range = request.find("Range: bytes=");
     if (ranges_ && range != std::string::npos) begin = std::stoul(request.substr(range + 13));
-    if (begin > 0 && begin >= content.size()) return send_all(connection, "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-    std::string head = begin > 0 ? fmt::format("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {}-{}/{}\r\n", begin, content.size() - 1, content.size())
+    if (begin > 0 && begin >= content.size())
+      return send_all(connection, "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    std::string head = begin > 0 ? fmt::format("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {}-{}/{}\r\n", begin,
+                                               content.size() - 1, content.size())
                                  : std::string("HTTP/1.1 200 OK\r\n");
     head += fmt::format("Content-Length: {}\r\nConnection: close\r\n\r\n", content.size() - begin);
     const int64_t cut = cut_.exchange(-1);
@@ -193,8 +195,10 @@ TEST(Download, OtherContentIsRefusedAndNotKept) {
 TEST(Download, FailuresGiveUrlAndReason) {
   const TemporaryFolder folder;
   SmallServer server({});
-  EXPECT_THAT(message_of<DataError>([&] { download(server.url() + "absent", folder.path / "f", 0, ""); }), ::testing::AllOf(HasSubstr("absent"), HasSubstr("404")));
-  EXPECT_THAT(message_of<DataError>([&] { download("http://no-such-host.invalid/f", folder.path / "f", 0, ""); }), HasSubstr("no-such-host.invalid"));
+  EXPECT_THAT(message_of<DataError>([&] { download(server.url() + "absent", folder.path / "f", 0, ""); }),
+              ::testing::AllOf(HasSubstr("absent"), HasSubstr("404")));
+  EXPECT_THAT(message_of<DataError>([&] { download("http://no-such-host.invalid/f", folder.path / "f", 0, ""); }),
+              HasSubstr("no-such-host.invalid"));
   EXPECT_NE(message_of<DataError>([&] { download("gopher://x/f", folder.path / "f", 0, ""); }), "");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
 }

@@ -19,9 +19,13 @@ using ::testing::HasSubstr;
 using testing_files::message_of;
 using testing_files::TemporaryFolder;
 
-std::string images_idx(int64_t n, int64_t side = 28) { return format_idx({.shape = {n, side, side}, .values = std::vector<uint8_t>(n * side * side, 3)}); }
+std::string images_idx(int64_t n, int64_t side = 28) {
+  return format_idx({.shape = {n, side, side}, .values = std::vector<uint8_t>(n * side * side, 3)});
+}
 
-std::string labels_idx(std::vector<uint8_t> labels) { return format_idx({.shape = {static_cast<int64_t>(labels.size())}, .values = labels}); }
+std::string labels_idx(std::vector<uint8_t> labels) {
+  return format_idx({.shape = {static_cast<int64_t>(labels.size())}, .values = labels});
+}
 
 void write_small_fashion(const TemporaryFolder& root) {
   root.write("fashion/train-images-idx3-ubyte", images_idx(3));
@@ -31,7 +35,12 @@ void write_small_fashion(const TemporaryFolder& root) {
 }
 
 std::string cifar_bytes(int64_t n, uint8_t label) {
-  ImageSet images{.n = n, .channels = 3, .height = 32, .width = 32, .pixels = std::vector<uint8_t>(n * 3072, label), .labels = std::vector<uint8_t>(n, label)};
+  ImageSet images{.n = n,
+                  .channels = 3,
+                  .height = 32,
+                  .width = 32,
+                  .pixels = std::vector<uint8_t>(n * 3072, label),
+                  .labels = std::vector<uint8_t>(n, label)};
   return format_cifar(images);
 }
 
@@ -74,7 +83,8 @@ TEST(FashionData, NothingIsKeptWhereTheFolderIsMarkedReadOnly) {
 TEST(FashionData, OtherFilesAreRefusedUnlessPartial) {
   const TemporaryFolder root;
   write_small_fashion(root);
-  EXPECT_THAT(message_of<DataError>([&] { load_fashion(root.path, false); }), AllOf(HasSubstr("not the published file"), HasSubstr("partial = true")));
+  EXPECT_THAT(message_of<DataError>([&] { load_fashion(root.path, false); }),
+              AllOf(HasSubstr("not the published file"), HasSubstr("partial = true")));
 }
 
 TEST(FashionData, FilesThatDoNotFitOneAnotherAreRefused) {
@@ -87,7 +97,8 @@ TEST(FashionData, FilesThatDoNotFitOneAnotherAreRefused) {
   root.write("fashion/t10k-images-idx3-ubyte", images_idx(2, 27));
   EXPECT_THAT(message_of<DataError>([&] { load_fashion(root.path, true); }), HasSubstr("27 x 27"));
   std::filesystem::remove(root.path / "fashion/t10k-images-idx3-ubyte");
-  EXPECT_THAT(message_of<DataError>([&] { load_fashion(root.path, true); }), AllOf(HasSubstr("missing t10k-images"), HasSubstr("spt-bench data fetch fashion")));
+  EXPECT_THAT(message_of<DataError>([&] { load_fashion(root.path, true); }),
+              AllOf(HasSubstr("missing t10k-images"), HasSubstr("spt-bench data fetch fashion")));
 }
 
 TEST(ImageCounts, OfficialSetsHaveTheirPublishedSizes) {
@@ -102,7 +113,8 @@ TEST(ImageCounts, OfficialSetsHaveTheirPublishedSizes) {
 TEST(CifarData, MissingBatchSaysWhatToRun) {
   const TemporaryFolder root;
   EXPECT_THAT(message_of<DataError>([&] { load_cifar10(root.path, false); }),
-              AllOf(HasSubstr("data_batch_1.bin"), HasSubstr("spt-bench data fetch image"), HasSubstr((root.path / "cifar10").string()), ::testing::Not(HasSubstr("partial"))));
+              AllOf(HasSubstr("data_batch_1.bin"), HasSubstr("spt-bench data fetch image"), HasSubstr((root.path / "cifar10").string()),
+                    ::testing::Not(HasSubstr("partial"))));
   EXPECT_THAT(message_of<DataError>([&] { load_cifar10(root.path, true); }), HasSubstr("missing"));
 }
 
@@ -143,7 +155,8 @@ TEST(DataCifar, RealBatchesArePublishedOnesAndPartialNeedsAsking) {
 }
 
 TEST(DataFashion, PublishedSetHasItsSizesAndTheScalingConstants) {
-  if (!verify(manifest("fashion"), real_data()).official()) GTEST_SKIP() << "Fashion-MNIST is neither below SPT_DATA nor installed (package dataset-fashion-mnist)";
+  if (!verify(manifest("fashion"), real_data()).official())
+    GTEST_SKIP() << "Fashion-MNIST is neither below SPT_DATA nor installed (package dataset-fashion-mnist)";
   const ImageData data = load_fashion(real_data(), false);
   EXPECT_TRUE(data.official);
   EXPECT_EQ(data.data_hash, official_hash(manifest("fashion")));

@@ -73,7 +73,8 @@ TEST(TwoStageSplit, HoldsOutTheCeilingAndPartitions) {
   all.insert(all.end(), splits.test.begin(), splits.test.end());
   std::sort(all.begin(), all.end());
   for (int64_t i = 0; i < 101; ++i) ASSERT_EQ(all[i], i);
-  for (const double wrong : {0.0, 1.0, -0.5, std::nan("")}) EXPECT_NE(message_of([&] { two_stage_split(101, wrong, 0.5, 0); }), "") << wrong;
+  for (const double wrong : {0.0, 1.0, -0.5, std::nan("")})
+    EXPECT_NE(message_of([&] { two_stage_split(101, wrong, 0.5, 0); }), "") << wrong;
   EXPECT_NE(message_of([] { two_stage_split(3, 0.3, 0.5, 0); }), "");
 }
 

@@ -21,13 +21,10 @@ namespace fs = std::filesystem;
 
 using Files = std::map<std::string, std::string>;
 
-const Files kReviews = {{"aclImdb/README", "read me"},
-                        {"aclImdb/train/unsup/0_0.txt", "no label"},
-                        {"aclImdb/train/pos/10_9.txt", "tenth"},
-                        {"aclImdb/train/pos/9_7.txt", "ninth"},
-                        {"aclImdb/train/neg/3_1.txt", "bad caf\xc3\xa9"},
-                        {"aclImdb/test/pos/0_10.txt", "great<br />"},
-                        {"aclImdb/test/neg/0_2.txt", ""}};
+const Files kReviews = {
+    {"aclImdb/README", "read me"},          {"aclImdb/train/unsup/0_0.txt", "no label"},      {"aclImdb/train/pos/10_9.txt", "tenth"},
+    {"aclImdb/train/pos/9_7.txt", "ninth"}, {"aclImdb/train/neg/3_1.txt", "bad caf\xc3\xa9"}, {"aclImdb/test/pos/0_10.txt", "great<br />"},
+    {"aclImdb/test/neg/0_2.txt", ""}};
 
 fs::path fresh(const std::string& name) {
   const fs::path folder = fs::path(testing::TempDir()) / ("imdb_" + name);

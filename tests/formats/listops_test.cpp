@@ -271,8 +271,8 @@ TEST(ListopsGenerator, HasThePublishedDistribution) {
 }
 
 TEST(ListopsFile, ReadsBothLayouts) {
-  for (const char* text : {"Source\tTarget\n( ( ( [MED 0 ) 1 ) ] )\t0\n5\t5\n", "Source\tTarget\r\n[MED 0 1 ]\t0\r\n5\t5\r\n",
-                           "0\t[MED 0 1 ]\n5\t5"}) {
+  for (const char* text :
+       {"Source\tTarget\n( ( ( [MED 0 ) 1 ) ] )\t0\n5\t5\n", "Source\tTarget\r\n[MED 0 1 ]\t0\r\n5\t5\r\n", "0\t[MED 0 1 ]\n5\t5"}) {
     std::istringstream input(text);
     const ListopsExamples examples = read_listops(input, "x.tsv");
     ASSERT_EQ(examples.size(), 2) << text;

@@ -120,11 +120,14 @@ TEST(PathfinderFiles, MissingEmptyAndWrongImagesAreNamed) {
   root.write(first, "");
   EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_index(folder, 32); }), AllOf(HasSubstr("sample_0.png"), HasSubstr("empty")));
   std::filesystem::remove(root.path / first);
-  EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_index(folder, 32); }), AllOf(HasSubstr("sample_0.png"), HasSubstr("cannot be read")));
+  EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_index(folder, 32); }),
+              AllOf(HasSubstr("sample_0.png"), HasSubstr("cannot be read")));
   root.write(first, encode_png({.height = 16, .width = 32, .channels = 1, .pixels = std::vector<uint8_t>(512)}));
-  EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_image(read_pathfinder_index(folder, 32), 0); }), HasSubstr("16 x 32 pixels, expected 32 x 32"));
+  EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_image(read_pathfinder_index(folder, 32), 0); }),
+              HasSubstr("16 x 32 pixels, expected 32 x 32"));
   root.write(first, "\x89PNG");
-  EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_image(read_pathfinder_index(folder, 32), 0); }), AllOf(HasSubstr("sample_0.png"), HasSubstr("at byte")));
+  EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_image(read_pathfinder_index(folder, 32), 0); }),
+              AllOf(HasSubstr("sample_0.png"), HasSubstr("at byte")));
   std::filesystem::remove_all(folder / kPathfinderLevel / "metadata");
   EXPECT_THAT(message_of<DataError>([&] { read_pathfinder_index(folder, 32); }), HasSubstr("metadata"));
   std::filesystem::create_directories(folder / kPathfinderLevel / "metadata");

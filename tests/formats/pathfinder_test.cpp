@@ -23,11 +23,13 @@ struct Segment {
   double distance1(PathfinderPoint p) const { return std::hypot(y1 - static_cast<double>(p.y), x1 - static_cast<double>(p.x)); }
 };
 
-/// Says from dashes alone, in whatever order and without their contours, whether both markers are the ends of one contour of `length` dashes: of
-/// all such paths from the first marker it takes the one whose joints fit best, as seen from the dash before and from the dash after.
+/// Says from dashes alone, in whatever order and without their contours, whether both markers are the ends of one contour of `length`
+/// dashes: of all such paths from the first marker it takes the one whose joints fit best, as seen from the dash before and from the dash
+/// after.
 class Tracer {
  public:
-  Tracer(std::vector<Segment> segments, int64_t margin, int64_t length) : segments_(std::move(segments)), gap_(static_cast<double>(margin)), length_(length) {}
+  Tracer(std::vector<Segment> segments, int64_t margin, int64_t length)
+      : segments_(std::move(segments)), gap_(static_cast<double>(margin)), length_(length) {}
 
   bool connected(PathfinderPoint from, PathfinderPoint to) {
     used_.assign(segments_.size(), false);
@@ -152,7 +154,8 @@ TEST(Pathfinder, ImageIIsAFunctionOfSeedAndIAlone) {
 
 TEST(Pathfinder, IdentityNamesTheVersionAndEverySetting) {
   const PathfinderGenerator generator(pathfinder_options(128), 9);
-  EXPECT_THAT(generator.identity(), AllOf(HasSubstr("spt-pathfinder 1 "), HasSubstr("seed=9"), HasSubstr("side=128"), HasSubstr("paddle_margins=2,3")));
+  EXPECT_THAT(generator.identity(),
+              AllOf(HasSubstr("spt-pathfinder 1 "), HasSubstr("seed=9"), HasSubstr("side=128"), HasSubstr("paddle_margins=2,3")));
   EXPECT_NE(generator.identity(), PathfinderGenerator(pathfinder_options(256), 9).identity());
 }
 

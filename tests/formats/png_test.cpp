@@ -29,7 +29,8 @@ TEST(Png, GreyPicturesComeBackAsTheyWere) {
 TEST(Png, ColoursBecomePillowsLuma) {
   const Picture picture = gradient(5, 9, 3), back = decode_grey_png(encode_png(picture), 9, "x");
   ASSERT_EQ(back.channels, 1);
-  for (size_t i = 0; i < back.pixels.size(); ++i) EXPECT_EQ(back.pixels[i], luma(picture.pixels[3 * i], picture.pixels[3 * i + 1], picture.pixels[3 * i + 2]));
+  for (size_t i = 0; i < back.pixels.size(); ++i)
+    EXPECT_EQ(back.pixels[i], luma(picture.pixels[3 * i], picture.pixels[3 * i + 1], picture.pixels[3 * i + 2]));
 }
 
 TEST(Png, EveryTruncationIsAnErrorWithAnOffset) {

@@ -23,7 +23,9 @@ std::string shown(const TemporaryFolder& root, const std::string& task, int64_t 
 
 TEST(ContactSheet, PicturesStandInRowsEnlargedByAWholeFactor) {
   std::vector<Picture> pictures;
-  for (uint8_t k = 0; k < 3; ++k) pictures.push_back({.height = 64, .width = 64, .channels = 1, .pixels = std::vector<uint8_t>(64 * 64, static_cast<uint8_t>(10 * k + 5))});
+  for (uint8_t k = 0; k < 3; ++k)
+    pictures.push_back(
+        {.height = 64, .width = 64, .channels = 1, .pixels = std::vector<uint8_t>(64 * 64, static_cast<uint8_t>(10 * k + 5))});
   const Picture sheet = contact_sheet(pictures, 2);
   EXPECT_EQ(sheet.width, 2 * 132 + 4);
   EXPECT_EQ(sheet.height, 2 * 132 + 4);

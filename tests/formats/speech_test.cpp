@@ -52,7 +52,8 @@ TEST(Wav, ChunksBesidesTheSoundAreSkippedAndNoneMayLeaveTheFile) {
   EXPECT_THAT(wav_of(with(std::string("LIST\x14\0\0\0", 8) + damaged)), ElementsAre(1, 2, 3));
   EXPECT_THAT(wav_of(with(std::string("odd \x01\0\0\0xp", 10))), ElementsAre(1, 2, 3));
   const auto error = [](const std::string& bytes) { return message_of<DataError>([&] { wav_of(bytes); }); };
-  EXPECT_THAT(error(with(std::string(8, '\xff'))), HasSubstr("'a.wav': byte 12: a chunk of 4294967295 bytes, more than the 38 that follow"));
+  EXPECT_THAT(error(with(std::string(8, '\xff'))),
+              HasSubstr("'a.wav': byte 12: a chunk of 4294967295 bytes, more than the 38 that follow"));
   EXPECT_THAT(error(with(std::string("fmt.\0\0\0\0", 8)).replace(20, 4, "xxxx")), HasSubstr("there is no chunk 'fmt '"));
 }
 
@@ -80,8 +81,10 @@ TEST(Speech, RefusesWrongLayoutsWithFileAndLine) {
     std::string file, content, message;
   };
   const std::string folder = "speech_commands/speech_commands_v0.02/";
-  for (const Change& change : {Change{"bed/9_nohash_0.wav", "RIFF", "bed/9_nohash_0.wav: ends at byte 4"}, {"frog/1_nohash_0.wav", flat_clip(1, 1), "the folder 'frog'"},
-                               {"testing_list.txt", "bed/2_nohash_0.wav\n", "is in both lists"}, {"testing_list.txt", "bed/3_nohash_0.wav\nbed\n", "testing_list.txt, line 2"},
+  for (const Change& change : {Change{"bed/9_nohash_0.wav", "RIFF", "bed/9_nohash_0.wav: ends at byte 4"},
+                               {"frog/1_nohash_0.wav", flat_clip(1, 1), "the folder 'frog'"},
+                               {"testing_list.txt", "bed/2_nohash_0.wav\n", "is in both lists"},
+                               {"testing_list.txt", "bed/3_nohash_0.wav\nbed\n", "testing_list.txt, line 2"},
                                {"validation_list.txt", std::string(100000, 'x') + "/a.wav", "validation_list.txt, line 1"}}) {
     const TemporaryFolder root;
     write_speech(root);
@@ -154,7 +157,8 @@ TEST(SpeechCache, ADamagedSetLeavesNoCache) {
   root.write("speech_commands/speech_commands_v0.02/zero/9_nohash_0.wav", "cut");
   EXPECT_NE(message_of<DataError>([&] { load_speech(root.path, "v0.02"); }), "");
   EXPECT_TRUE(cache_files(root).empty());
-  EXPECT_THAT(message_of<DataError>([&] { load_speech(root.path, "v0.01"); }), AllOf(HasSubstr("v0.01"), HasSubstr("speech_commands_v0.01.tar.gz")));
+  EXPECT_THAT(message_of<DataError>([&] { load_speech(root.path, "v0.01"); }),
+              AllOf(HasSubstr("v0.01"), HasSubstr("speech_commands_v0.01.tar.gz")));
 }
 
 TEST(SpeechScaling, StandardisesEachStepOverTheTrainingClips) {

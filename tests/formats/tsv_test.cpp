@@ -44,7 +44,8 @@ TEST(TsvReader, OddBeginningsAndEnds) {
 
 TEST(TsvReader, RefusesWhatNeverEnds) {
   EXPECT_THAT(message_of([] { rows_of("a\tb\nc\t\"d\ne"); }), AllOf(HasSubstr("'file', line 2"), HasSubstr("never closed")));
-  EXPECT_THAT(message_of([] { rows_of("a\n" + std::string(2000, 'x')); }), AllOf(HasSubstr("'file', line 2"), HasSubstr("more than 1000 bytes")));
+  EXPECT_THAT(message_of([] { rows_of("a\n" + std::string(2000, 'x')); }),
+              AllOf(HasSubstr("'file', line 2"), HasSubstr("more than 1000 bytes")));
   EXPECT_THAT(message_of([] { rows_of("\"" + std::string(2000, '\n')); }), HasSubstr("the quote that begins it in line 1"));
   EXPECT_EQ(rows_of(std::string(1000, 'x')).size(), 1u);
 }

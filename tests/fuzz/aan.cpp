@@ -43,11 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const size_t piece : {1, 2, 7}) fuzz::require(read_in_pieces(bytes, piece) == whole, "the size of the pieces changes nothing");
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("spt-fuzz-aan-{}", ::getpid());
   std::filesystem::create_directories(folder);
-  for (const char* split : {"train", "eval", "test"}) std::ofstream(folder / fmt::format("new_aan_pairs.{}.tsv", split), std::ios::binary) << bytes;
+  for (const char* split : {"train", "eval", "test"})
+    std::ofstream(folder / fmt::format("new_aan_pairs.{}.tsv", split), std::ios::binary) << bytes;
   formats::AanData pairs;
   if (fuzz::accepted([&] { pairs = formats::read_aan_tsv(folder); }, folder.string()))
     for (const auto& split : pairs.pairs)
-      for (const auto& pair : split) fuzz::require(std::max(pair.first, pair.second) < static_cast<int64_t>(pairs.texts.size()), "a pair's texts are there");
+      for (const auto& pair : split)
+        fuzz::require(std::max(pair.first, pair.second) < static_cast<int64_t>(pairs.texts.size()), "a pair's texts are there");
   std::filesystem::remove_all(folder);
   return 0;
 }

@@ -13,7 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::accepted([&] { formats::imdb_from_cache(content); }, "cache");
   formats::BidmcRecordings recordings;
   if (fuzz::accepted([&] { recordings = formats::bidmc_from_cache(content); }, "cache"))
-    for (const auto target : {formats::BidmcTarget::kHeartRate, formats::BidmcTarget::kSpO2}) formats::bidmc_windows(recordings, target, formats::kBidmcStride);
+    for (const auto target : {formats::BidmcTarget::kHeartRate, formats::BidmcTarget::kSpO2})
+      formats::bidmc_windows(recordings, target, formats::kBidmcStride);
   std::vector<formats::SpeechClip> clips;
   if (fuzz::accepted([&] { clips = formats::speech_clips_from_cache(content); }, "cache"))
     for (const formats::SpeechClip& clip : clips) formats::kSpeechWords.at(static_cast<size_t>(clip.word));

@@ -34,7 +34,8 @@ bool accepted(Read&& read, std::string_view place = kWhere) {
     read();
     return true;
   } catch (const Error& error) {
-    require(std::string_view(error.what()).find(place) != std::string_view::npos, std::string("the message does not name the place: ") + error.what());
+    require(std::string_view(error.what()).find(place) != std::string_view::npos,
+            std::string("the message does not name the place: ") + error.what());
     return false;
   }
 }

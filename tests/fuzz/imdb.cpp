@@ -28,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& review : reviews.train) count_characters(review.text, counts);
   for (const auto& review : reviews.test) count_characters(review.text, counts);
   const formats::Vocabulary vocabulary = formats::Vocabulary::from_counts(counts, 1);
-  for (const auto& [character, count] : counts) fuzz::require(vocabulary.id(character) >= formats::kSpecialTokens, "what was counted has an id");
+  for (const auto& [character, count] : counts)
+    fuzz::require(vocabulary.id(character) >= formats::kSpecialTokens, "what was counted has an id");
   return 0;
 }

@@ -8,7 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   formats::BidmcRecordings recordings;
   formats::BidmcRecording& recording = recordings.recordings.emplace_back();
   if (!fuzz::accepted([&] { formats::parse_bidmc_numerics(csv, recording, fuzz::kWhere); })) return 0;
-  for (const auto& target : recording.targets) fuzz::require(target.size() == recording.seconds.size(), "a value, or its absence, each second");
+  for (const auto& target : recording.targets)
+    fuzz::require(target.size() == recording.seconds.size(), "a value, or its absence, each second");
   recording.signal.resize(static_cast<size_t>(formats::kBidmcWindow * formats::kBidmcChannels));
   formats::bidmc_windows(recordings, formats::BidmcTarget::kHeartRate, formats::kBidmcStride);
   return 0;

@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer: <program> CORPUS-FOLDER. Every file of the folder as it is, cut at many places, and with bytes changed
-// at many places: so that the targets run with any compiler.
+// Runs a fuzz target without libFuzzer: <program> CORPUS-FOLDER. Every file of the folder as it is, cut at many places, and with bytes
+// changed at many places: so that the targets run with any compiler.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -18,8 +18,9 @@ std::vector<std::string> arms_of_text(const std::string& head) {
 }
 
 TEST(Arms, InTotalModeAScratchProtocolThatAnswersNoPretrainingKeepsItsArm) {
-  const std::string protocols = "name = \"m\"\nseeds = [1]\nbudget = { total = { steps = 400 } }\n[[protocol]]\nname = \"scratch\"\n"
-                                "[[protocol]]\nname = \"scratch\"\nlabel = \"normal\"\noptions = { init = \"normal\" }\n[[protocol]]\nname = \"spt-masked\"\n";
+  const std::string protocols =
+      "name = \"m\"\nseeds = [1]\nbudget = { total = { steps = 400 } }\n[[protocol]]\nname = \"scratch\"\n"
+      "[[protocol]]\nname = \"scratch\"\nlabel = \"normal\"\noptions = { init = \"normal\" }\n[[protocol]]\nname = \"spt-masked\"\n";
   EXPECT_THAT(arms_of_text(protocols), testing::UnorderedElementsAre("normal@T", "spt-masked@P+F", "scratch@T"));
 }
 

@@ -28,7 +28,15 @@ JobSpec job() {
 }
 
 Catalog catalog() {
-  Catalog c{.build_id = "id", .libtorch = "2.13.0", .compiler = "gcc", .cuda = true, .architectures = {}, .tasks = {}, .objectives = {}, .protocols = {}, .recipes = {{"s4d", "x = 1\n"}}};
+  Catalog c{.build_id = "id",
+            .libtorch = "2.13.0",
+            .compiler = "gcc",
+            .cuda = true,
+            .architectures = {},
+            .tasks = {},
+            .objectives = {},
+            .protocols = {},
+            .recipes = {{"s4d", "x = 1\n"}}};
   const std::vector<OptionSchema> options = {{"rate", 1.0, {.effect = "e", .min = 0, .max = 2.5, .unit = "s"}},
                                              {"kind", std::string("a"), {.effect = "e", .choices = {"a", "b"}, .stage = "supervised"}}};
   c.architectures.push_back({"s4d", 3, "sum", "src", options, {{"causal", true}}, true, {{"100K", {{"d", int64_t{1}}}}, {"10K", {}}}});
@@ -77,7 +85,8 @@ std::vector<Kind> kinds() {
 }
 
 TEST(CatalogJson, RoundTripsEveryType) {
-  for (const Kind& kind : kinds()) EXPECT_EQ(canonical(kind.again(parse_json(canonical(kind.good), "here"))), canonical(kind.good)) << kind.name;
+  for (const Kind& kind : kinds())
+    EXPECT_EQ(canonical(kind.again(parse_json(canonical(kind.good), "here"))), canonical(kind.good)) << kind.name;
 }
 
 TEST(CatalogJson, KeepsValuesNotOnlyText) {
@@ -116,7 +125,9 @@ TEST(CatalogJson, RefusesEverySpoiltPlace) {
   for (const Kind& kind : kinds()) {
     int places = 0;
     spoil(kind.good, json::json_pointer(), [&](const json& spoilt, const std::string& what) {
-      if (what.find("/causal/") != std::string::npos || what.find("/sizes/") != std::string::npos || what.find("/streams/") != std::string::npos) return;
+      if (what.find("/causal/") != std::string::npos || what.find("/sizes/") != std::string::npos ||
+          what.find("/streams/") != std::string::npos)
+        return;
       ++places;
       try {
         kind.again(spoilt);

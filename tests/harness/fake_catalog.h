@@ -28,7 +28,9 @@ class FakeWorker final : public WorkerClient {
       const auto batch = static_cast<double>(model.train.batch);
       a.parameters = 1000, a.parameters_body = 900, a.tokens_per_step = batch * 10, a.peak_memory = model.train.batch * 1'000'000;
       a.flops_per_step = batch * 1000 * (model.objective.name == "supervised" ? 1.0 : pretrain_flops);
-      a.groups = {{"encoder.weight", {11, 32}, "embedding", model.train.lr, 0}, {"body.weight", {32, 32}, "matrix", model.train.lr, 0.05}, {"body.scale", {}, model.profile, 0.001, 0}};
+      a.groups = {{"encoder.weight", {11, 32}, "embedding", model.train.lr, 0},
+                  {"body.weight", {32, 32}, "matrix", model.train.lr, 0.05},
+                  {"body.scale", {}, model.profile, 0.001, 0}};
       if (model.architecture.name == "linear" && model.task.name == "fashion") a.error = "needs tokens";
       answer.models.push_back(a);
       asked_models.push_back(model);
@@ -59,13 +61,28 @@ class FakeWorker final : public WorkerClient {
   static Catalog make_catalog() {
     Catalog c;
     c.build_id = "build", c.libtorch = "2.13.0", c.compiler = "gcc";
-    const OptionSchema width{"d_model", int64_t{32}, {.effect = "width", .min = 1}}, depth{"n_layers", int64_t{2}, {.effect = "depth", .min = 1}};
+    const OptionSchema width{"d_model", int64_t{32}, {.effect = "width", .min = 1}},
+        depth{"n_layers", int64_t{2}, {.effect = "depth", .min = 1}};
     const OptionSchema causal{"causal", false, {.effect = "sees the past only"}};
     c.architectures = {{"gru", 1, "gated recurrence", "paper G", {width}, {}, false, {}},
                        {"linear", 1, "a linear model", "", {}, {}, true, {}},
                        {"majority", 1, "the most frequent class", "", {}, {}, true, {}},
-                       {"s4d", 1, "a diagonal state space model", "paper S", {width, depth, causal}, {{"causal", true}}, false, {{"100K", {{"d_model", int64_t{64}}}}}},
-                       {"transformer", 1, "attention", "paper T", {width, depth, causal}, {{"causal", true}}, false, {{"100K", {{"d_model", int64_t{48}}}}}}};
+                       {"s4d",
+                        1,
+                        "a diagonal state space model",
+                        "paper S",
+                        {width, depth, causal},
+                        {{"causal", true}},
+                        false,
+                        {{"100K", {{"d_model", int64_t{64}}}}}},
+                       {"transformer",
+                        1,
+                        "attention",
+                        "paper T",
+                        {width, depth, causal},
+                        {{"causal", true}},
+                        false,
+                        {{"100K", {{"d_model", int64_t{48}}}}}}};
     const OptionSchema patch{"patch", int64_t{1}, {.effect = "pixels a step", .min = 1}};
     const OptionSchema loss{"loss", std::string("mae"), {.effect = "loss of regression", .stage = "supervised"}};
     c.tasks = {{"broken", 1, "", "", {}}, {"fashion", 1, "clothes", "paper F", {patch, loss}}, {"listops", 1, "", "", {}}};
@@ -75,8 +92,16 @@ class FakeWorker final : public WorkerClient {
     c.objectives = {{"causal", 1, {}}, {"masked", 1, {ratio}}, {"supervised", 1, {}}};
     c.protocols = {{"scratch", 1, "no pretraining", "", {init}, false, {{"finetune", "supervised", {}}}},
                    {"spt-causal", 1, "", "", {inputs}, true, {{"pretrain", "causal", {}}, {"finetune", "supervised", {}}}},
-                   {"spt-masked", 1, "fill in hidden positions", "paper P", {inputs, init, ratio}, false, {{"pretrain", "masked", {{"ratio", "ratio"}}}, {"finetune", "supervised", {}}}}};
-    c.recipes = {{"s4d", "[[recipe]]\nsource = \"page 1\"\ntrain = { lr = 0.004 }\n[[recipe]]\ntask = \"listops\"\nsource = \"page 2\"\ntrain = { lr = 0.002 }\n"}};
+                   {"spt-masked",
+                    1,
+                    "fill in hidden positions",
+                    "paper P",
+                    {inputs, init, ratio},
+                    false,
+                    {{"pretrain", "masked", {{"ratio", "ratio"}}}, {"finetune", "supervised", {}}}}};
+    c.recipes = {{"s4d",
+                  "[[recipe]]\nsource = \"page 1\"\ntrain = { lr = 0.004 }\n[[recipe]]\ntask = \"listops\"\nsource = \"page 2\"\ntrain = { "
+                  "lr = 0.002 }\n"}};
     return c;
   }
 };

@@ -93,7 +93,8 @@ TEST(Job, WhatTheOptimizerAndTheScheduleDoNotReadIsInNoKey) {
     return job_key(spec);
   };
   const auto unchanged = key_with([](TrainOptions&) {});
-  EXPECT_EQ(key_with([](TrainOptions& t) { t.gamma = 0.5, t.patience = 9, t.milestones = "0.1", t.drop_every = 0.1, t.momentum = 0.1; }), unchanged);
+  EXPECT_EQ(key_with([](TrainOptions& t) { t.gamma = 0.5, t.patience = 9, t.milestones = "0.1", t.drop_every = 0.1, t.momentum = 0.1; }),
+            unchanged);
   const auto stepped = key_with([](TrainOptions& t) { t.schedule = "multistep"; });
   EXPECT_NE(stepped, unchanged);
   EXPECT_NE(key_with([](TrainOptions& t) { t.schedule = "multistep", t.gamma = 0.5; }), stepped);
@@ -118,7 +119,8 @@ TEST(Job, AStoredSpecHoldsWhatIsReadAndNothingElse) {
 TEST(Job, MilestonesAreSharesBetweenZeroAndOne) {
   EXPECT_EQ(milestone_shares("0.5, 0.75", "here"), (std::vector<double>{0.5, 0.75}));
   EXPECT_EQ(milestone_shares(" .25 ", "here"), (std::vector<double>{0.25}));
-  for (const char* wrong : {"", "0.5,", "0.5 0.75", "0", "1", "-0.5", "half", "0.5,nan"}) EXPECT_THROW(milestone_shares(wrong, "here"), Error) << wrong;
+  for (const char* wrong : {"", "0.5,", "0.5 0.75", "0", "1", "-0.5", "half", "0.5,nan"})
+    EXPECT_THROW(milestone_shares(wrong, "here"), Error) << wrong;
 }
 
 TEST(Job, PretrainingKeyIgnoresWhatOnlySupervisionReads) {

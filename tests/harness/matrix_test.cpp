@@ -98,7 +98,10 @@ TEST(Matrix, ReadsEveryKey) {
 }
 
 TEST(Matrix, DefaultsAreTheOnesOfTheManual) {
-  const Matrix m = parse_matrix("name='n'\nseeds={first=3,count=2}\nprotocols=['scratch']\nbudget={finetune={steps=1}}\n[[architecture]]\nname='a'\n[[task]]\nname='t'\n", "m.toml");
+  const Matrix m = parse_matrix(
+      "name='n'\nseeds={first=3,count=2}\nprotocols=['scratch']\nbudget={finetune={steps=1}}\n[[architecture]]\nname='a'\n[[task]]\nname='"
+      "t'\n",
+      "m.toml");
   EXPECT_EQ(m.seeds, (std::vector<uint64_t>{3, 4}));
   EXPECT_EQ(m.reference, "a");
   EXPECT_EQ(m.evaluations, 20);
@@ -202,7 +205,8 @@ TEST(Matrix, SeedsStayWithinWhatADatabaseHolds) {
 }
 
 TEST(Matrix, ProtocolsAreAListOrTables) {
-  const std::string tables = replaced(kFull, "protocols = [\"scratch\", \"spt-masked\"]\n", "") + "[[protocol]]\nname = \"spt-masked\"\nlabel = \"half\"\noptions = { ratio = 0.5 }\n";
+  const std::string tables = replaced(kFull, "protocols = [\"scratch\", \"spt-masked\"]\n", "") +
+                             "[[protocol]]\nname = \"spt-masked\"\nlabel = \"half\"\noptions = { ratio = 0.5 }\n";
   const Matrix m = parse_matrix(tables, "m.toml");
   ASSERT_EQ(m.protocols.size(), 1u);
   EXPECT_EQ(m.protocols[0].label, "half");

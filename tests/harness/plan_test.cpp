@@ -15,12 +15,12 @@
 namespace spt {
 namespace {
 
-using plan_parts::FakeWorker;
-using plan_parts::Parts;
 using plan_parts::arm_names;
 using plan_parts::cell;
 using plan_parts::error_of;
+using plan_parts::FakeWorker;
 using plan_parts::keys;
+using plan_parts::Parts;
 using plan_parts::plan_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -74,7 +74,9 @@ TEST(Plan, StageRowsCarryASpecWithTheSameKey) {
 TEST(Plan, OnePretrainingStageServesEveryJobThatNeedsIt) {
   Parts parts;
   parts.head = "seeds = [1]\n";
-  parts.rest = "[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"other\"\n[[override]]\nprotocol = \"other\"\nstage = \"finetune\"\ntrain = { lr = 0.5 }\n";
+  parts.rest =
+      "[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"other\"\n[[override]]\nprotocol = "
+      "\"other\"\nstage = \"finetune\"\ntrain = { lr = 0.5 }\n";
   const Plan plan = plan_of(parts);
   const PlanCell& a = cell(plan, "fashion/transformer/spt-masked@P+F");
   const PlanCell& b = cell(plan, "fashion/transformer/other@P+F");
@@ -122,8 +124,8 @@ TEST(Plan, CausalProtocolsHaveScratchArmsOfTheirOwn) {
   parts.head = "seeds = [1]\nprotocols = [\"scratch\", \"spt-masked\", \"spt-causal\"]\n";
   parts.budget += "match = [\"steps\", \"flops\"]\n";
   const Plan plan = plan_of(parts);
-  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)", "scratch@(P+F):flops", "spt-causal@P+F", "scratch-causal@F",
-                                           "scratch-causal@(P+F)", "scratch-causal@(P+F):flops"));
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)", "scratch@(P+F):flops", "spt-causal@P+F",
+                                           "scratch-causal@F", "scratch-causal@(P+F)", "scratch-causal@(P+F):flops"));
   for (const PlanCell& c : plan.cells) {
     if (c.trivial) continue;
     const bool causal = plan.arm_name(c).find("causal") != std::string::npos;
@@ -141,11 +143,13 @@ TEST(Plan, CausalProtocolsHaveScratchArmsOfTheirOwn) {
 TEST(Plan, ProtocolsOfOneScratchArmShareIt) {
   Parts parts;
   parts.head = "seeds = [1]\n";
-  parts.rest = "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"half\"\noptions = { ratio = 0.5 }\n";
+  parts.rest =
+      "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = "
+      "\"half\"\noptions = { ratio = 0.5 }\n";
   parts.budget += "match = [\"steps\", \"flops\"]\n";
   const Plan plan = plan_of(parts);
-  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)", "scratch@(P+F):flops:spt-masked", "half@P+F", "scratch@(P+F)",
-                                           "scratch@(P+F):flops:half"));
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "spt-masked@P+F", "scratch@(P+F)", "scratch@(P+F):flops:spt-masked", "half@P+F",
+                                           "scratch@(P+F)", "scratch@(P+F):flops:half"));
   std::set<std::string> shared;
   std::set<std::string> pairs;
   for (const results::PlannedJob& job : planned_jobs(plan)) {
@@ -170,11 +174,12 @@ TEST(Plan, AnInitOfItsOwnHasScratchArmsOfItsOwn) {
 TEST(Plan, TheInitIsAnAxisLikeAnyOther) {
   Parts parts;
   parts.head = "seeds = [1]\n";
-  parts.rest = "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"scratch\"\nlabel = \"scratch+normal\"\noptions = { init = \"normal\" }\n"
-               "[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"spt+normal\"\noptions = { init = \"normal\" }\n";
+  parts.rest =
+      "[[protocol]]\nname = \"scratch\"\n[[protocol]]\nname = \"scratch\"\nlabel = \"scratch+normal\"\noptions = { init = \"normal\" }\n"
+      "[[protocol]]\nname = \"spt-masked\"\n[[protocol]]\nname = \"spt-masked\"\nlabel = \"spt+normal\"\noptions = { init = \"normal\" }\n";
   const Plan plan = plan_of(parts);
-  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "scratch+normal@F", "spt-masked@P+F", "scratch@(P+F)", "spt+normal@P+F", "scratch+normal@F",
-                                           "scratch+normal@(P+F)"));
+  EXPECT_THAT(arm_names(plan), ElementsAre("scratch@F", "scratch+normal@F", "spt-masked@P+F", "scratch@(P+F)", "spt+normal@P+F",
+                                           "scratch+normal@F", "scratch+normal@(P+F)"));
   std::set<std::string> normal_keys;
   for (const PlanCell& c : plan.cells) {
     if (plan.architectures[c.architecture].label != "transformer") {
@@ -214,7 +219,8 @@ TEST(Plan, AskedAboutEachModelOnceWhateverTheRates) {
   EXPECT_EQ(worker.describe_calls, 2);
   ASSERT_EQ(worker.asked_models.size(), 4u) << "transformer masked and supervised, two baselines";
   const TrainOptions& supervised = worker.asked_models[0].train;
-  const auto masked = std::find_if(worker.asked_models.begin(), worker.asked_models.end(), [](const ModelQuery& m) { return m.objective.name == "masked"; });
+  const auto masked = std::find_if(worker.asked_models.begin(), worker.asked_models.end(),
+                                   [](const ModelQuery& m) { return m.objective.name == "masked"; });
   ASSERT_NE(masked, worker.asked_models.end());
   EXPECT_EQ(masked->train.dropout, 0.1) << "it needs memory";
   EXPECT_EQ(masked->train.lr, supervised.lr) << "the rate changes nothing that is asked";
@@ -226,16 +232,21 @@ TEST(Plan, WrongNamesSuggestAtTheirPlace) {
     change(parts);
     return error_of(parts);
   };
-  EXPECT_THAT(with([](Parts& p) { p.architectures = "[[architecture]]\nname = \"transfomer\"\n"; }), HasSubstr("m.toml:8:1: unknown architecture 'transfomer'; did you mean 'transformer'?"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures = "[[architecture]]\nname = \"transfomer\"\n"; }),
+              HasSubstr("m.toml:8:1: unknown architecture 'transfomer'; did you mean 'transformer'?"));
   EXPECT_THAT(with([](Parts& p) { p.tasks = "[[task]]\nname = \"fasion\"\n"; }), HasSubstr("did you mean 'fashion'?"));
   EXPECT_THAT(with([](Parts& p) { p.head = "seeds = [1]\nprotocols = [\"spt-maked\"]\n"; }), HasSubstr("did you mean 'spt-masked'?"));
-  EXPECT_THAT(with([](Parts& p) { p.architectures += "options = { n_layer = 3 }\n"; }), HasSubstr("m.toml:10:13 [[architecture]]: unknown option of transformer 'n_layer'; did you mean 'n_layers'?"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures += "options = { n_layer = 3 }\n"; }),
+              HasSubstr("m.toml:10:13 [[architecture]]: unknown option of transformer 'n_layer'; did you mean 'n_layers'?"));
   EXPECT_THAT(with([](Parts& p) { p.architectures += "options = { n_layers = 0 }\n"; }), HasSubstr("at least 1"));
   EXPECT_THAT(with([](Parts& p) { p.tasks += "options = { patch = 1.5 }\n"; }), HasSubstr("must be int"));
   EXPECT_THAT(with([](Parts& p) { p.architectures += "size = \"200K\"\n"; }), HasSubstr("unknown size of transformer '200K'"));
-  EXPECT_THAT(with([](Parts& p) { p.architectures += "size = \"100K\"\noptions = { d_model = 8 }\n"; }), HasSubstr("is what size \"100K\" sets"));
-  EXPECT_THAT(with([](Parts& p) { p.rest = "[[override]]\narchitecture = \"s4d\"\ntrain = { lr = 1 }\n"; }), HasSubstr("unknown architecture label 's4d'"));
-  EXPECT_THAT(with([](Parts& p) { p.rest = "[[override]]\nprotocol = \"scrach\"\ntrain = { lr = 1 }\n"; }), HasSubstr("did you mean 'scratch'?"));
+  EXPECT_THAT(with([](Parts& p) { p.architectures += "size = \"100K\"\noptions = { d_model = 8 }\n"; }),
+              HasSubstr("is what size \"100K\" sets"));
+  EXPECT_THAT(with([](Parts& p) { p.rest = "[[override]]\narchitecture = \"s4d\"\ntrain = { lr = 1 }\n"; }),
+              HasSubstr("unknown architecture label 's4d'"));
+  EXPECT_THAT(with([](Parts& p) { p.rest = "[[override]]\nprotocol = \"scrach\"\ntrain = { lr = 1 }\n"; }),
+              HasSubstr("did you mean 'scratch'?"));
   EXPECT_THAT(with([](Parts& p) { p.tasks = "[[task]]\nname = \"broken\"\n"; }), HasSubstr("its data are not there"));
   EXPECT_THAT(with([](Parts& p) { p.head += "profile = \"paper\"\n"; }), HasSubstr("paper"));
   EXPECT_THAT(with([](Parts& p) { p.budget = "[budget]\nfinetune = { steps = 5 }\n"; }), HasSubstr("no room for 20 evaluations"));

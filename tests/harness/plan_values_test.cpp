@@ -1,5 +1,3 @@
-#include "harness/plan.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -12,17 +10,18 @@
 #include "harness/base/error.h"
 #include "harness/base/file.h"
 #include "harness/base/hash.h"
+#include "harness/plan.h"
 #include "tests/harness/plan_parts.h"
 
 // Steps and values: what [budget], recipes, [train], [stage.*] and overrides make of a plan.
 namespace spt {
 namespace {
 
-using plan_parts::FakeWorker;
-using plan_parts::Parts;
 using plan_parts::arm_names;
 using plan_parts::cell;
 using plan_parts::error_of;
+using plan_parts::FakeWorker;
+using plan_parts::Parts;
 using plan_parts::plan_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -53,13 +52,15 @@ TEST(PlanValues, ValuesComeFromTheMostSpecificPlace) {
 
 TEST(PlanValues, EquallySpecificOverridesThatDisagreeAreAnError) {
   Parts parts;
-  parts.rest = "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.4 }\n";
+  parts.rest =
+      "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.4 }\n";
   EXPECT_THAT(error_of(parts), HasSubstr("as specific"));
   EXPECT_THAT(error_of(parts), HasSubstr("m.toml:17:"));
   parts.rest += "[[override]]\narchitecture = \"transformer\"\ntask = \"fashion\"\ntrain = { lr = 0.5 }\n";
   EXPECT_EQ(error_of(parts), "");
   Parts agreeing;
-  agreeing.rest = "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.3 }\n";
+  agreeing.rest =
+      "[[override]]\ntask = \"fashion\"\ntrain = { lr = 0.3 }\n[[override]]\narchitecture = \"transformer\"\ntrain = { lr = 0.3 }\n";
   EXPECT_EQ(error_of(agreeing), "");
 }
 
@@ -114,7 +115,9 @@ TEST(PlanValues, SharesAndOtherUnitsBecomeSteps) {
   EXPECT_EQ(steps("finetune = { epochs = 2 }\npretrain = { epochs = 0.5 }\n"), Steps(16, 63)) << "1000 examples in batches of 32";
   EXPECT_EQ(steps("finetune = { examples = 64 }\npretrain = { examples = 65 }\n"), Steps(3, 2));
   EXPECT_EQ(steps("finetune = { tokens = 640 }\npretrain = { tokens = 641 }\n"), Steps(3, 2));
-  EXPECT_EQ(steps("finetune = { steps = 9 }\n", "[[override]]\ntask = \"fashion\"\nbudget = { finetune = { steps = 5 }, pretrain = { steps = 7 } }\n"), Steps(7, 5));
+  EXPECT_EQ(steps("finetune = { steps = 9 }\n",
+                  "[[override]]\ntask = \"fashion\"\nbudget = { finetune = { steps = 5 }, pretrain = { steps = 7 } }\n"),
+            Steps(7, 5));
 }
 
 TEST(PlanValues, SizesAreOptions) {

@@ -97,8 +97,11 @@ TEST(Toml, SyntaxErrorsHaveAPlace) {
 TEST(Toml, RefusesBytesOutsideAsciiButInStringsAndComments) {
   EXPECT_THAT(parse_error_of("a = 1\nb\xC2\xA0= 2\n"), StartsWith("m.toml:2:2: a character outside ASCII"));
   EXPECT_THAT(parse_error_of("\xCA\xB6"), StartsWith("m.toml:1:1:"));
-  EXPECT_THAT(parse_error_of("\xEF\xBB\xBF" "a = 1"), HasSubstr("byte order mark"));
-  EXPECT_EQ(parse_error_of("# gr\xC3\xBC\xC3\x9F\na = 'gr\xC3\xBC'\nb = \"\\\"\xC3\xBC\"\nc = '''\n'\xC3\xBC\n'''\n\"\xC3\xBC\" = 1\n"), "");
+  EXPECT_THAT(parse_error_of("\xEF\xBB\xBF"
+                             "a = 1"),
+              HasSubstr("byte order mark"));
+  EXPECT_EQ(parse_error_of("# gr\xC3\xBC\xC3\x9F\na = 'gr\xC3\xBC'\nb = \"\\\"\xC3\xBC\"\nc = '''\n'\xC3\xBC\n'''\n\"\xC3\xBC\" = 1\n"),
+            "");
   EXPECT_THAT(parse_error_of("a = '''x''' \xC3\xBC\n"), StartsWith("m.toml:1:13:"));
 }
 

@@ -17,12 +17,15 @@ class WorkTest : public testing::Test {
  protected:
   // Stages of the one seed: scratch 0, pretraining 1, fine-tuning 2, matched 3, majority 4.
   WorkTest() {
-    plan_ = plan_matrix(parse_matrix("name='m'\nseeds=[1]\nprotocols=['scratch','spt-masked']\n[budget]\nfinetune={steps=100}\npretrain={steps=300}\nevaluations=10\n"
+    plan_ = plan_matrix(parse_matrix("name='m'\nseeds=[1]\nprotocols=['scratch','spt-masked']\n[budget]\nfinetune={steps=100}\npretrain={"
+                                     "steps=300}\nevaluations=10\n"
                                      "[[architecture]]\nname='transformer'\n[[task]]\nname='fashion'\n",
                                      "m.toml"),
                         worker_, "data");
   }
-  void set(size_t stage, const std::string& status, int64_t oom = 0) { states_[plan_.stages[stage].key] = {.status = status, .message = "", .log_tail = "", .oom_attempts = oom}; }
+  void set(size_t stage, const std::string& status, int64_t oom = 0) {
+    states_[plan_.stages[stage].key] = {.status = status, .message = "", .log_tail = "", .oom_attempts = oom};
+  }
   std::vector<size_t> run(const WorkOptions& options = {}) const { return work_left(plan_, states_, options).run; }
 
   FakeWorker worker_;
@@ -40,7 +43,10 @@ TEST_F(WorkTest, NothingKnownIsAllToRunParentsFirst) {
 TEST_F(WorkTest, AJobThatStandsUnderTwoLabelsIsCountedOnce) {
   const std::string again = "[[architecture]]\nname='transformer'\nlabel='again'\n";
   const Plan twice = plan_matrix(parse_matrix("name='m'\nseeds=[1]\nprotocols=['scratch']\n[budget]\nfinetune={steps=100}\nevaluations=10\n"
-                                              "[[architecture]]\nname='transformer'\n" + again + "[[task]]\nname='fashion'\n", "m.toml"), worker_, "data");
+                                              "[[architecture]]\nname='transformer'\n" +
+                                                  again + "[[task]]\nname='fashion'\n",
+                                              "m.toml"),
+                                 worker_, "data");
   EXPECT_EQ(twice.job_count(), 3u) << "two labels and the baseline";
   EXPECT_EQ(work_left(twice, {}).jobs, 2);
 }

@@ -31,7 +31,9 @@ class WorkerClientTest : public testing::Test {
     fs::permissions(folder_, fs::perms::owner_all);
     fs::remove_all(folder_);
   }
-  std::unique_ptr<WorkerClient> client(const fs::path& cache) const { return make_worker_client({program(), cache, std::chrono::seconds(20)}); }
+  std::unique_ptr<WorkerClient> client(const fs::path& cache) const {
+    return make_worker_client({program(), cache, std::chrono::seconds(20)});
+  }
   static fs::path program() { return fs::path(SPT_BINARY_DIR) / "spt-fake-asked-worker"; }
   std::string calls() const { return fs::exists(folder_ / "calls") ? read_file(folder_ / "calls") : ""; }
   DescribeQuery query() const { return {(folder_ / "data").string(), {{"listops", {{"n", int64_t{1}}}}}, {}}; }

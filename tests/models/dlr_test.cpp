@@ -146,7 +146,8 @@ at::Tensor dense_softmax_dss(const std::vector<at::Tensor>& in, int64_t length) 
   const at::Tensor lambda = torch::view_as_complex(in[1]), grows = (torch::real(lambda) > 0).to(torch::kFloat64).detach();
   const at::Tensor x = in[0].exp().unsqueeze(-1) * lambda, falling = x * (1 - 2 * grows);
   const at::Tensor q = lambda * (torch::exp(falling * length) - 1), reciprocal = torch::conj(q) / (q * torch::conj(q) + 1e-7);
-  const at::Tensor powers = torch::exp(x.unsqueeze(-1) * torch::arange(length, kDouble) - (x * (grows * (length - 1))).detach().unsqueeze(-1));
+  const at::Tensor powers =
+      torch::exp(x.unsqueeze(-1) * torch::arange(length, kDouble) - (x * (grows * (length - 1))).detach().unsqueeze(-1));
   const at::Tensor weight = torch::view_as_complex(in[2]) * ((torch::exp(falling) - 1) * reciprocal);
   return torch::real((weight.unsqueeze(-1) * powers).sum(2));
 }
@@ -237,8 +238,9 @@ TEST(DssStateSpace, StartsFromHippoUnlessToldNotTo) {
 
 /// Output of one layer for a row of 12 in a batch that is padded to `length`.
 at::Tensor padded_output(const char* softmax_over, int64_t length) {
-  const OptionMap given = {{"n_layers", int64_t{1}},          {"d_model", int64_t{4}}, {"d_state", int64_t{3}},
-                           {"version", std::string("softmax")}, {"dt_min", 0.1},         {"softmax_over", std::string(softmax_over)}};
+  const OptionMap given = {{"n_layers", int64_t{1}}, {"d_model", int64_t{4}},
+                           {"d_state", int64_t{3}},  {"version", std::string("softmax")},
+                           {"dt_min", 0.1},          {"softmax_over", std::string(softmax_over)}};
   const Architecture& dss = find_architecture("dss");
   const auto body = dss.build_body(complete(dss.options, given, "dss"), {.vocabulary = 5, .max_length = 40}, 0);
   body->to(torch::kFloat64);

@@ -70,10 +70,8 @@ void expect_counted(const std::string& name, const OptionMap& given, const HeadS
   const auto model = build_model(architecture, spec);
   model->reset_parameters(Rng(1).stream("init"));
   ModelInput input;
-  if (tokens)
-    input.tokens = torch::randint(17, {kBatch, kLength}, torch::kInt64);
-  else
-    input.values = torch::randn({kBatch, kLength, 3});
+  if (tokens) input.tokens = torch::randint(17, {kBatch, kLength}, torch::kInt64);
+  else input.values = torch::randn({kBatch, kLength, 3});
   const Flops flops = model_flops(architecture, spec, kLength);
   const double rows = head.kind == "retrieval" ? kBatch / 2 : kBatch;
   const double analytic = flops.fixed + flops.per_example * rows, counted = counted_flops(*model, input);
@@ -94,8 +92,13 @@ TEST(Flops, OfTheTransformerAreThoseCounted) {
 }
 
 TEST(Flops, OfLocalAttentionAreThoseCounted) {
-  OptionMap local = {{"n_layers", int64_t{2}},   {"d_model", int64_t{32}},  {"n_heads", int64_t{2}},       {"d_ff", int64_t{64}},
-                     {"window", int64_t{16}},    {"position", std::string("rotary")}, {"attention", std::string("local")}};
+  OptionMap local = {{"n_layers", int64_t{2}},
+                     {"d_model", int64_t{32}},
+                     {"n_heads", int64_t{2}},
+                     {"d_ff", int64_t{64}},
+                     {"window", int64_t{16}},
+                     {"position", std::string("rotary")},
+                     {"attention", std::string("local")}};
   expect_counted("transformer", local, kClasses, true);
   local["window"] = int64_t{20};  // no divisor of the length
   local["look_backward"] = int64_t{2};

@@ -170,7 +170,7 @@ TEST(FusedAttention, TakesAnyStridesAndGradientsWithoutRows) {
   EXPECT_TRUE(equal(run_fused(parts, {}, true), run_fused(odd, {}, true)));
   std::vector<at::Tensor> in;
   for (const at::Tensor& part : parts) in.push_back(part.detach().requires_grad_());
-  fused_attention(in[0], in[1], in[2], {}, false).sum().backward();  // an expanded scalar
+  fused_attention(in[0], in[1], in[2], {}, false).sum().backward();              // an expanded scalar
   EXPECT_LT((in[2].grad().sum() - 2 * 2 * 64 * 16).abs().item<double>(), 1e-2);  // every query's weights add up to 1
 }
 

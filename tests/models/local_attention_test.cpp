@@ -44,9 +44,9 @@ std::string text_of(const LocalCase& c) {
   return fmt::format("L={} window={} -{} +{}{}", c.length, c.window.window, c.window.backward, c.window.forward, c.causal ? " causal" : "");
 }
 
-const std::vector<LocalCase> kLocalCases = {{24, {6, 1, 1}},  {24, {6, 0, 0}},       {24, {6, 2, 1}},       {24, {6, 0, 3}},
-                                            {24, {6, 9, 9}},  {23, {6, 1, 1}},       {25, {6, 1, 2}},       {5, {6, 1, 1}},
-                                            {6, {6, 1, 1}},   {7, {1, 2, 2}},        {40, {4, 1, 1}},       {24, {6, 1, 0}, true},
+const std::vector<LocalCase> kLocalCases = {{24, {6, 1, 1}},       {24, {6, 0, 0}},       {24, {6, 2, 1}},      {24, {6, 0, 3}},
+                                            {24, {6, 9, 9}},       {23, {6, 1, 1}},       {25, {6, 1, 2}},      {5, {6, 1, 1}},
+                                            {6, {6, 1, 1}},        {7, {1, 2, 2}},        {40, {4, 1, 1}},      {24, {6, 1, 0}, true},
                                             {24, {6, 0, 0}, true}, {25, {6, 2, 0}, true}, {5, {6, 1, 0}, true}, {40, {4, 3, 0}, true}};
 
 /// Outputs at real positions and the gradients of their weighted sum.
@@ -98,9 +98,7 @@ TEST(LocalAttention, RefusesToLookForwardWhereCausal) {
 
 int64_t g_largest = 0;  // the callback is a plain function
 
-std::unique_ptr<at::ObserverContext> nothing_at_start(const at::RecordFunction&) {
-  return nullptr;
-}
+std::unique_ptr<at::ObserverContext> nothing_at_start(const at::RecordFunction&) { return nullptr; }
 
 void note_outputs(const at::RecordFunction& record, at::ObserverContext*) {
   for (const c10::IValue& output : record.outputs())

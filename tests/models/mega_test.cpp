@@ -11,13 +11,9 @@
 namespace spt::models {
 namespace {
 
-double largest_difference(const at::Tensor& a, const at::Tensor& b) {
-  return (a - b).abs().max().item<double>();
-}
+double largest_difference(const at::Tensor& a, const at::Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-at::Tensor normal(at::IntArrayRef sizes) {
-  return torch::randn(sizes, torch::kFloat64);
-}
+at::Tensor normal(at::IntArrayRef sizes) { return torch::randn(sizes, torch::kFloat64); }
 
 EmaParameters some_averages(int64_t rows, int64_t state) {
   torch::manual_seed(4);
@@ -108,8 +104,8 @@ TEST(ChunkAttention, EqualsTheEquationsPairByPair) {
           const ChunkAttention o = {chunk, laplace, causal};
           const auto got = attended(length, real, o, false), want = attended(length, real, o, true);
           for (size_t i = 0; i < got.size(); ++i)
-            EXPECT_LT(largest_difference(got[i], want[i]), 1e-12)
-                << "laplace " << laplace << " causal " << causal << " padded " << padded << " L=" << length << " chunk " << chunk << " " << i;
+            EXPECT_LT(largest_difference(got[i], want[i]), 1e-12) << "laplace " << laplace << " causal " << causal << " padded " << padded
+                                                                  << " L=" << length << " chunk " << chunk << " " << i;
         }
 }
 
@@ -146,8 +142,8 @@ TEST(Mega, PredictsTheSameWhateverThePaddingWithShortChunks) {
   for (const char* attention : {"softmax", "laplace"})
     for (const char* norm : {"layer", "batch"})
       for (const bool causal : {false, true}) {
-        const OptionMap given = {{"n_layers", int64_t{2}},       {"d_model", int64_t{8}},         {"chunk", int64_t{4}},
-                                 {"bidirectional", !causal},     {"causal_attention", causal},    {"attention", std::string(attention)},
+        const OptionMap given = {{"n_layers", int64_t{2}},   {"d_model", int64_t{8}},      {"chunk", int64_t{4}},
+                                 {"bidirectional", !causal}, {"causal_attention", causal}, {"attention", std::string(attention)},
                                  {"norm", std::string(norm)}};
         const ModelSpec spec{.options = complete(mega.options, given, "test"),
                              .input = {.vocabulary = 20, .max_length = 64},

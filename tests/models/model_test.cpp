@@ -81,7 +81,8 @@ TEST(RmsAndScaleNorm, DivideByTheRootOfTheMeanSquare) {
     norm->to(torch::kFloat64);
     const torch::NoGradGuard no_grad;
     norm->weight[0] = 2;  // of the first feature, or of all
-    const at::Tensor weight = std::string(kind) == "rms" ? torch::tensor({2.0, 1.0, 1.0}, torch::kFloat64) : torch::full({3}, 2.0, torch::kFloat64);
+    const at::Tensor weight =
+        std::string(kind) == "rms" ? torch::tensor({2.0, 1.0, 1.0}, torch::kFloat64) : torch::full({3}, 2.0, torch::kFloat64);
     const at::Tensor want = x / torch::sqrt(x.square().mean(-1, true) + 1e-5) * weight;
     EXPECT_TRUE(torch::allclose(norm->forward(x, {}), want, 1e-12, 1e-12)) << kind;
     EXPECT_EQ(norm->named_parameters().size(), 1u) << kind;

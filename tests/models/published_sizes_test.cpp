@@ -26,7 +26,8 @@ int64_t count_parameters(const PublishedSize& row) {
   ModelSpec spec;
   spec.options = complete(architecture.options, row.options, row.name);
   spec.input = {.vocabulary = row.vocabulary, .channels = row.channels, .max_length = 1024};
-  spec.head = {.kind = row.head == "retrieval" ? "retrieval" : "pooled", .hidden = row.head == "hidden" ? "relu" : "none", .outputs = row.outputs};
+  spec.head = {
+      .kind = row.head == "retrieval" ? "retrieval" : "pooled", .hidden = row.head == "hidden" ? "relu" : "none", .outputs = row.outputs};
   int64_t count = 0;
   for (const auto& parameter : build_model(architecture, spec)->parameters()) count += parameter.numel();
   return count;
@@ -37,15 +38,19 @@ OptionMap transformer_of(int64_t n_layers, int64_t d_model, int64_t n_heads, int
 }
 
 OptionMap s4_of(int64_t n_layers, int64_t d_model, int64_t d_state, int64_t n_ssm, bool pre = true, bool bidirectional = true) {
-  return {{"n_layers", n_layers}, {"d_model", d_model},           {"d_state", d_state},
-          {"n_ssm", n_ssm},       {"bidirectional", bidirectional}, {"norm_position", std::string(pre ? "pre" : "post")}};
+  return {{"n_layers", n_layers},
+          {"d_model", d_model},
+          {"d_state", d_state},
+          {"n_ssm", n_ssm},
+          {"bidirectional", bidirectional},
+          {"norm_position", std::string(pre ? "pre" : "post")}};
 }
 
 OptionMap dlr_of(int64_t n_layers, int64_t d_model) { return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_state", int64_t{1024}}}; }
 
 OptionMap mega_of(int64_t n_layers, int64_t d_model, int64_t d_value, int64_t chunk) {
-  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_attention", int64_t{64}}, {"d_value", d_value},
-          {"d_state", int64_t{16}}, {"d_ff", 2 * d_model}, {"chunk", chunk}, {"norm", std::string("batch")}};
+  return {{"n_layers", n_layers}, {"d_model", d_model}, {"d_attention", int64_t{64}},  {"d_value", d_value}, {"d_state", int64_t{16}},
+          {"d_ff", 2 * d_model},  {"chunk", chunk},     {"norm", std::string("batch")}};
 }
 
 /// Attention over the whole row. Its longest row is not stated: 4096 is the one power of two that gives the published count.

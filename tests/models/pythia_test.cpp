@@ -12,9 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-OptionMap pythia_of(const OptionMap& given) {
-  return complete(find_architecture("pythia").options, given, "pythia");
-}
+OptionMap pythia_of(const OptionMap& given) { return complete(find_architecture("pythia").options, given, "pythia"); }
 
 std::shared_ptr<Body> drawn_body(const OptionMap& given) {
   auto body = find_architecture("pythia").build_body(pythia_of(given), {.vocabulary = 9}, 0);

@@ -20,8 +20,8 @@ double s4_difference(const at::Tensor& a, const at::Tensor& b) {
 S4Parameters some_s4(int64_t channels, int64_t copies, int64_t pairs, int64_t directions) {
   torch::manual_seed(7);
   const auto options = torch::dtype(torch::kFloat64);
-  return {torch::randn({channels}, options) * 0.5 - 3,   torch::randn({copies, pairs}, options) * 0.3 - 0.7,
-          torch::randn({copies, pairs}, options) * 5,    torch::randn({1, copies, pairs, 2}, options),
+  return {torch::randn({channels}, options) * 0.5 - 3,  torch::randn({copies, pairs}, options) * 0.3 - 0.7,
+          torch::randn({copies, pairs}, options) * 5,   torch::randn({1, copies, pairs, 2}, options),
           torch::randn({1, copies, pairs, 2}, options), torch::randn({directions, channels, pairs, 2}, options)};
 }
 
@@ -48,9 +48,7 @@ void copy_state(const torch::nn::Module& from, torch::nn::Module& to) {
   for (const auto& buffer : from.named_buffers()) buffers[buffer.key()].copy_(buffer.value());
 }
 
-int64_t kernel_length(const torch::nn::Module& ssm) {
-  return ssm.named_buffers()["kernel_length"].item<int64_t>();
-}
+int64_t kernel_length(const torch::nn::Module& ssm) { return ssm.named_buffers()["kernel_length"].item<int64_t>(); }
 
 TEST(S4Kernel, MatchesNaiveRecurrenceForEvenAndOddPeriods) {
   for (const int64_t period : {1, 2, 3, 8, 17, 40})
@@ -139,8 +137,12 @@ TEST(HippoLegs, IsTheSameSystemInBothForms) {
   const at::Tensor log_dt = torch::tensor({-3.0}, torch::kFloat64);
   const auto pair = [](const at::Tensor& x) { return torch::stack({x, torch::zeros_like(x)}, -1).view({1, 1, -1, 2}); };
   // The row B^T of the dense system is conj(B), which is real here.
-  const S4Parameters p = {log_dt,       torch::log(-torch::real(nplr.w)).unsqueeze(0),      torch::imag(nplr.w).unsqueeze(0),
-                          pair(nplr.P), pair(nplr.P * std::sqrt(2.0)), pair(nplr.P * std::sqrt(2.0))};
+  const S4Parameters p = {log_dt,
+                          torch::log(-torch::real(nplr.w)).unsqueeze(0),
+                          torch::imag(nplr.w).unsqueeze(0),
+                          pair(nplr.P),
+                          pair(nplr.P * std::sqrt(2.0)),
+                          pair(nplr.P * std::sqrt(2.0))};
   const at::Tensor want = dense_kernel({log_dt, dense.A.unsqueeze(0), dense.B.unsqueeze(0), dense.B.view({1, 1, 8})}, 50);
   EXPECT_LT(s4_difference(s4_kernel_naive(p, 0, 50), want), 1e-10);
 }

@@ -30,9 +30,7 @@ SelectiveScanInput selective_input(int64_t rows, int64_t length, int64_t channel
           normal({rows, length, states}), normal({rows, length, states})};
 }
 
-std::vector<at::Tensor*> parts_of(SelectiveScanInput& in) {
-  return {&in.u, &in.dt, &in.A, &in.B, &in.C};
-}
+std::vector<at::Tensor*> parts_of(SelectiveScanInput& in) { return {&in.u, &in.dt, &in.A, &in.B, &in.C}; }
 
 TEST(DiagonalScan, MatchesTheRecurrenceForAnyLengthAndStateSize) {
   for (const int64_t length : {1, 2, 33, 100})

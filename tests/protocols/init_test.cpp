@@ -86,17 +86,19 @@ TEST(Init, DefaultChangesNothingAndItsGroupsSayWhatIsThere) {
 TEST(Init, EveryRoleIsDecidedAndAnUnknownNameIsRefused) {
   EXPECT_FALSE(is_redrawn("default", ParameterRole::kStateA));
   EXPECT_TRUE(is_redrawn("normal", ParameterRole::kNorm));
-  for (const auto role : {ParameterRole::kStateA, ParameterRole::kStateB, ParameterRole::kStateC, ParameterRole::kStateD, ParameterRole::kStateDt,
-                          ParameterRole::kStateReal, ParameterRole::kStateImag, ParameterRole::kStateW})
+  for (const auto role : {ParameterRole::kStateA, ParameterRole::kStateB, ParameterRole::kStateC, ParameterRole::kStateD,
+                          ParameterRole::kStateDt, ParameterRole::kStateReal, ParameterRole::kStateImag, ParameterRole::kStateW})
     EXPECT_TRUE(is_redrawn("normal-state", role)) << role_name(role);
-  for (const auto role : {ParameterRole::kMatrix, ParameterRole::kBias, ParameterRole::kNorm, ParameterRole::kEmbedding, ParameterRole::kPosition})
+  for (const auto role :
+       {ParameterRole::kMatrix, ParameterRole::kBias, ParameterRole::kNorm, ParameterRole::kEmbedding, ParameterRole::kPosition})
     EXPECT_FALSE(is_redrawn("normal-state", role)) << role_name(role);
   EXPECT_THROW(is_redrawn("norml", ParameterRole::kMatrix), Error);
 }
 
 TEST(Init, EveryProtocolHasItAsAnOption) {
   for (const Protocol& protocol : protocols()) {
-    const auto found = std::find_if(protocol.options.begin(), protocol.options.end(), [](const OptionSchema& o) { return o.name == "init"; });
+    const auto found =
+        std::find_if(protocol.options.begin(), protocol.options.end(), [](const OptionSchema& o) { return o.name == "init"; });
     ASSERT_NE(found, protocol.options.end()) << protocol.name;
     EXPECT_EQ(found->info.choices, init_names());
     EXPECT_EQ(found->default_value, OptionValue(std::string("default")));

@@ -148,9 +148,7 @@ TEST(OptimizerRules, PaperDecaysEverythingButStateABDt) {
   EXPECT_EQ(tensor_rule(rules, ParameterRole::kStateDt), (TensorRule{0.01, 0.0}));
 }
 
-TEST(OptimizerRules, AnUnknownSetIsRefused) {
-  EXPECT_THROW(tensor_rule({.name = "papers"}, ParameterRole::kMatrix), Error);
-}
+TEST(OptimizerRules, AnUnknownSetIsRefused) { EXPECT_THROW(tensor_rule({.name = "papers"}, ParameterRole::kMatrix), Error); }
 
 }  // namespace
 }  // namespace spt::protocols

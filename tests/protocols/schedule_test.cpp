@@ -57,9 +57,7 @@ TEST(Schedule, AnUnknownNameIsRefusedWithTheKnownOnes) {
   }
 }
 
-TEST(Schedule, AStageOfOneStepIsAllWarmUp) {
-  EXPECT_DOUBLE_EQ(factor("cosine", 0, 1, warmup_steps(0.1, 1)), 1.0);
-}
+TEST(Schedule, AStageOfOneStepIsAllWarmUp) { EXPECT_DOUBLE_EQ(factor("cosine", 0, 1, warmup_steps(0.1, 1)), 1.0); }
 
 TEST(Schedule, LinearFallsToOneStepAboveZero) {
   EXPECT_DOUBLE_EQ(factor("linear", 3, 100, 4), 1.0);

@@ -43,7 +43,8 @@ void attention_init_case(Case& c) {
       const bool is_query = projection == std::string("query");
       c.check(name, is_query || torch::equal(value, ours[fmt::format("query.{}", part)].detach()) == options.copies,
               "copies and separate draws are confused");
-      if (options.copies) c.compare(name + " as published", published, part == std::string("weight") ? drawn.first : drawn.second, c.tolerance("output"));
+      if (options.copies)
+        c.compare(name + " as published", published, part == std::string("weight") ? drawn.first : drawn.second, c.tolerance("output"));
     }
 }
 

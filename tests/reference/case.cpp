@@ -24,7 +24,8 @@ at::Tensor to_tensor(const RawTensor& raw, const std::string& where) {
 /// Of the largest |output|. A kernel of s4 with many states is a sum of many terms that cancel.
 double float32_tolerance(const Case& c) {
   const nlohmann::json& options = c.options();
-  const bool large = c.kind() == "kernel" && c.subject() == "s4" && options.value("d_state", 0) >= 256 && options.value("length", 0) >= 4000;
+  const bool large =
+      c.kind() == "kernel" && c.subject() == "s4" && options.value("d_state", 0) >= 256 && options.value("length", 0) >= 4000;
   return large ? 1e-3 : 1e-4;
 }
 
@@ -34,8 +35,7 @@ bool must_be_compared(const std::string& tensor) {
 
 }  // namespace
 
-Case::Case(const std::filesystem::path& folder, at::ScalarType type)
-    : folder_(folder), type_(type), name_(folder.filename().string()) {
+Case::Case(const std::filesystem::path& folder, at::ScalarType type) : folder_(folder), type_(type), name_(folder.filename().string()) {
   json_ = parse_json(read_file(folder / "case.json"), (folder / "case.json").string());
   const auto text = [&](const char* key) {
     if (!json_.contains(key) || !json_.at(key).is_string()) throw Error("{}: case.json has no text '{}'", name_, key);
@@ -104,9 +104,7 @@ void Case::compare_output(const std::string& name, const at::Tensor& got, const 
   compare("output." + name, got, tensor("output." + name), tolerance(sum ? "sum" : key), sum);
 }
 
-void Case::compare_output(const std::string& name, double got) {
-  compare_output(name, torch::tensor(got, torch::kFloat64));
-}
+void Case::compare_output(const std::string& name, double got) { compare_output(name, torch::tensor(got, torch::kFloat64)); }
 
 void Case::compare_text_output(const std::string& name, const nlohmann::json& got) {
   outputs_.erase(name);
@@ -120,9 +118,7 @@ bool Case::leaves_gradients() {
   return true;
 }
 
-std::string Case::text(const std::string& file) const {
-  return read_file(folder_ / file);
-}
+std::string Case::text(const std::string& file) const { return read_file(folder_ / file); }
 
 void Case::check(const std::string& what, bool fine, const std::string& why) {
   ++compared_;

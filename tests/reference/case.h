@@ -40,7 +40,8 @@ class Case {
 
   double tolerance(const std::string& key) const;  ///< of case.json, `output` where it has no such key; of float32 there
 
-  /// |got - want| <= tolerance * max(1, largest |want|), same shape; in float32 tolerance * largest |want|. A difference is kept, not thrown.
+  /// |got - want| <= tolerance * max(1, largest |want|), same shape; in float32 tolerance * largest |want|. A difference is kept, not
+  /// thrown.
   void compare(const std::string& what, const at::Tensor& got, const at::Tensor& want, double tolerance, bool absolute = false);
   /// Compares with output.<name>, by tolerance.<key>, or tolerance.sum (absolute) where the name has "sum" in it.
   void compare_output(const std::string& name, const at::Tensor& got, const std::string& key = "output");
@@ -74,8 +75,8 @@ class Case {
 /// shape.
 void load_strictly(torch::nn::Module& module, const std::map<std::string, at::Tensor>& weights, const std::string& where);
 
-/// loss = sum(y * cotangent) where the case has a cotangent, its gradients by all parameters and by `inputs` (name -> leaf). In float32 they
-/// are not compared.
+/// loss = sum(y * cotangent) where the case has a cotangent, its gradients by all parameters and by `inputs` (name -> leaf). In float32
+/// they are not compared.
 void compare_gradients(Case& c, torch::nn::Module& module, const at::Tensor& y, const std::map<std::string, at::Tensor>& inputs);
 
 }  // namespace spt::reference

@@ -158,13 +158,9 @@ void retrieval_tokenizer_case(Case& c) {
   c.compare_output("labels", torch::tensor(labels, torch::kInt64));
 }
 
-void grey_image_case(Case& c) {
-  compare_image_values(c, formats::to_grey(case_images(c)), formats::cifar_grey_scaling());
-}
+void grey_image_case(Case& c) { compare_image_values(c, formats::to_grey(case_images(c)), formats::cifar_grey_scaling()); }
 
-void rgb_image_case(Case& c) {
-  compare_image_values(c, case_images(c), formats::cifar_rgb_scaling());
-}
+void rgb_image_case(Case& c) { compare_image_values(c, case_images(c), formats::cifar_rgb_scaling()); }
 
 void pathfinder_preprocess_case(Case& c) {
   JsonReader options(c.options(), c.where("options"));

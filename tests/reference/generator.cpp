@@ -23,9 +23,7 @@ Estimate mean_of(const std::vector<double>& values) {
   return {t.mean().item<double>(), t.std().item<double>() / std::sqrt(static_cast<double>(values.size()))};
 }
 
-Estimate share_of(double hits, double n) {
-  return {hits / n, std::sqrt(hits / n * (1 - hits / n) / n)};
-}
+Estimate share_of(double hits, double n) { return {hits / n, std::sqrt(hits / n * (1 - hits / n) / n)}; }
 
 /// |ours - published| <= k sqrt(se^2 + s^2).
 void compare_statistic(Case& c, const std::string& what, const Estimate& ours, const nlohmann::json& published) {
@@ -198,7 +196,8 @@ class PathfinderParts {
     const at::Tensor mask = c_.input("mask");
     formats::PaddedSquare occupied(mask.size(0), 0);
     for (int64_t y = 0; y < occupied.side; ++y)
-      for (int64_t x = 0; x < occupied.side; ++x) occupied.bytes[occupied.index(y, x)] = static_cast<uint8_t>(std::lround(mask[y][x].item<double>() * 255));
+      for (int64_t x = 0; x < occupied.side; ++x)
+        occupied.bytes[occupied.index(y, x)] = static_cast<uint8_t>(std::lround(mask[y][x].item<double>() * 255));
     const formats::EndpointRing ring(step_, continuity_);
     for (int64_t k = 0; c_.has("input.pivot" + suffix_ + fmt::format("_{}", k)); ++k) {
       const std::string name = suffix_ + fmt::format("_{}", k);
@@ -316,13 +315,15 @@ void compare_pathfinder_setting(Case& c, const std::string& name, const nlohmann
   const nlohmann::json& histogram = published.contains("pixel_histogram") ? published.at("pixel_histogram") : none;
   const auto edges = histogram.contains("edges") ? histogram.at("edges").get<std::vector<int64_t>>() : std::vector<int64_t>{};
   PathfinderStatistics many;
-  for (int64_t i = 0; i < published.at("images").get<int64_t>(); ++i) many.add(generator.image(static_cast<uint64_t>(i)), options.side, edges);
+  for (int64_t i = 0; i < published.at("images").get<int64_t>(); ++i)
+    many.add(generator.image(static_cast<uint64_t>(i)), options.side, edges);
   for (const auto& [leaf, row] : published.items()) {
     if (!row.is_object() || !row.contains("se") || leaf == "pixel_histogram" || leaf == "block_mean_4x4") continue;
     if (!many.values.contains(leaf)) throw Error("{}: no statistic '{}' is known", c.name(), leaf);
     compare_statistic(c, name + " " + leaf, mean_of(many.values.at(leaf)), row);
   }
-  const auto compare_cell = [&](const std::string& leaf, const std::vector<double>& values, const nlohmann::json& mean, const nlohmann::json& se) {
+  const auto compare_cell = [&](const std::string& leaf, const std::vector<double>& values, const nlohmann::json& mean,
+                                const nlohmann::json& se) {
     compare_statistic(c, name + " " + leaf, mean_of(values), {{"mean", mean}, {"se", se}});
   };
   for (size_t k = 0; k + 1 < edges.size(); ++k)

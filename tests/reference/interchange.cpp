@@ -48,12 +48,9 @@ void interchange_case(Case& c) {
   const models::NamedTensors gradients = published_gradients(names, architecture, body, *model, c.name());
   for (const auto& [name, want] : c.take("grad.")) {
     const auto found = gradients.find(name);
-    if (name == "input.x" && input.values.defined())
-      c.compare("grad.input.x", input.values.grad(), want, c.tolerance("gradient"));
-    else if (found == gradients.end())
-      c.check("grad." + name, false, "is no gradient of ours");
-    else
-      c.compare("grad." + name, found->second, want, c.tolerance("gradient"));
+    if (name == "input.x" && input.values.defined()) c.compare("grad.input.x", input.values.grad(), want, c.tolerance("gradient"));
+    else if (found == gradients.end()) c.check("grad." + name, false, "is no gradient of ours");
+    else c.compare("grad." + name, found->second, want, c.tolerance("gradient"));
   }
 }
 

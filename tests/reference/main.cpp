@@ -19,7 +19,8 @@ constexpr const char* kUsage =
     "usage: spt-reference-tests [--cases DIR] [--filter SUBSTRING] [--dtype float64|float32]\n"
     "Runs every reference case below DIR (default: the project's own) whose name contains SUBSTRING. Exit: 0 all agree, 1 a case differs "
     "or is\n"
-    "not known, 2 wrong usage. float32: outputs of networks, layers and kernels alone, each within 1e-4 of the largest (1e-3 for kernels of\n"
+    "not known, 2 wrong usage. float32: outputs of networks, layers and kernels alone, each within 1e-4 of the largest (1e-3 for kernels "
+    "of\n"
     "s4 with N >= 256 and L >= 4000).\n";
 
 /// (kind, subject) -> handler.
@@ -148,10 +149,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
     if ((flag == "--cases" || flag == "--filter") && i + 1 < argc) {
-      if (flag == "--cases")
-        root = argv[++i];
-      else
-        filter = argv[++i];
+      if (flag == "--cases") root = argv[++i];
+      else filter = argv[++i];
     } else if (flag == "--dtype" && i + 1 < argc && kTypes.contains(argv[i + 1])) {
       type = kTypes.at(argv[++i]);
     } else {

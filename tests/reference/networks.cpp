@@ -14,10 +14,8 @@ models::InputSpec encoder_input(const Case& c, const nlohmann::json& given) {
   const auto kind = reader.get<std::string>("kind");
   if (kind != "embedding" && kind != "linear") throw Error("{}: unknown kind of encoder '{}'", c.name(), kind);
   models::InputSpec input;
-  if (kind == "embedding")
-    input.vocabulary = reader.get<int64_t>("vocabulary");
-  else
-    input.channels = reader.get<int64_t>("channels");
+  if (kind == "embedding") input.vocabulary = reader.get<int64_t>("vocabulary");
+  else input.channels = reader.get<int64_t>("channels");
   reader.finish();
   return input;
 }
@@ -76,10 +74,8 @@ std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& optio
 
 models::ModelInput model_input(const at::Tensor& x, const at::Tensor& lengths) {
   models::ModelInput input;
-  if (x.scalar_type() == torch::kInt64)
-    input.tokens = x;
-  else
-    input.values = x.detach().clone().requires_grad_();
+  if (x.scalar_type() == torch::kInt64) input.tokens = x;
+  else input.values = x.detach().clone().requires_grad_();
   input.lengths = lengths;
   return input;
 }

@@ -11,7 +11,8 @@ namespace spt::reference {
 /// Batch norm counts pads, as the published code does, unless the case is one of the fair profile.
 OptionMap body_options(const Case& c, const std::string& architecture, nlohmann::json given);
 
-/// The whole model that `encoder`, `body`, `head` and `padding` of the options describe, in the type of the case and training mode; weights not loaded.
+/// The whole model that `encoder`, `body`, `head` and `padding` of the options describe, in the type of the case and training mode; weights
+/// not loaded.
 std::shared_ptr<models::Model> build_case_model(const Case& c, JsonReader& options);
 
 /// The mean and the standard deviation of each parameter of `module`, named below `prefix`, against those of case.json's `parameters`.

@@ -19,9 +19,8 @@ std::string body_label(const nlohmann::json& body) {
 
 /// Tokens in, four classes out, as in the other cases of these bodies; state space tensors of rate 0 are buffers.
 std::shared_ptr<models::Model> random_init_model(const Case& c, const nlohmann::json& body) {
-  const nlohmann::json whole = {{"encoder", {{"kind", "embedding"}, {"vocabulary", 11}}},
-                                {"head", {{"kind", "pooled"}, {"outputs", 4}}},
-                                {"body", body}};
+  const nlohmann::json whole = {
+      {"encoder", {{"kind", "embedding"}, {"vocabulary", 11}}}, {"head", {{"kind", "pooled"}, {"outputs", 4}}}, {"body", body}};
   JsonReader reader(whole, c.where("body"));
   auto model = build_case_model(c, reader);
   reader.finish();
@@ -29,7 +28,8 @@ std::shared_ptr<models::Model> random_init_model(const Case& c, const nlohmann::
   return model;
 }
 
-std::vector<std::string> changed_tensors(const std::vector<std::pair<std::string, at::Tensor>>& before, const models::Model& model, bool changed) {
+std::vector<std::string> changed_tensors(const std::vector<std::pair<std::string, at::Tensor>>& before, const models::Model& model,
+                                         bool changed) {
   std::vector<std::string> names;
   for (const auto& [name, old] : before) {
     const at::Tensor* now = model.named_parameters().find(name);
@@ -75,7 +75,8 @@ void check_random_init(Case& c, const nlohmann::json& body, double mean, double 
 void random_init_case(Case& c) {
   JsonReader options(c.options(), c.where("options"));
   const auto mean = options.get<double>("mean"), std = options.get<double>("std");
-  if (mean != 0 || std != protocols::kInitStd) throw Error("{}: init normal is N(0, {}^2), not N({}, {}^2)", c.name(), protocols::kInitStd, mean, std);
+  if (mean != 0 || std != protocols::kInitStd)
+    throw Error("{}: init normal is N(0, {}^2), not N({}, {}^2)", c.name(), protocols::kInitStd, mean, std);
   for (const nlohmann::json& body : options.at("bodies")) check_random_init(c, body, mean, std);
   options.finish();
 }

@@ -60,9 +60,7 @@ class PlantedError : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(PlantedError, IsNotThereAtFirst) {
-  EXPECT_EQ(run().status, 0) << run().output;
-}
+TEST_F(PlantedError, IsNotThereAtFirst) { EXPECT_EQ(run().status, 0) << run().output; }
 
 TEST_F(PlantedError, InAWeightIsADifference) {
   edit_tensors([](auto& tensors) {
@@ -134,7 +132,8 @@ TEST_F(PlantedError, InTheFilesIsAFailureOfThatCase) {
 }
 
 TEST(ReferenceProgram, FailsWhereAClipIsNotToBeHad) {
-  const fs::path root = fs::path(testing::TempDir()) / fmt::format("spt-reference-{}-clips", ::getpid()), source = fs::path(SPT_REFERENCE_CASES) / "preprocess_speech";
+  const fs::path root = fs::path(testing::TempDir()) / fmt::format("spt-reference-{}-clips", ::getpid()),
+                 source = fs::path(SPT_REFERENCE_CASES) / "preprocess_speech";
   fs::create_directories(root / "preprocess_speech");
   for (const char* file : {"case.json", "case.safetensors"}) fs::copy(source / file, root / "preprocess_speech" / file);
   EXPECT_EQ(run_program(fmt::format("--cases '{}'", root.string())).status, 0) << "clips of the repository's own case";

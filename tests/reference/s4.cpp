@@ -27,9 +27,7 @@ MakeStateSpace ssm_dense_maker(const Case& c) {
 }
 
 /// Five standard errors of a mean of `count` draws with standard deviation `std`.
-double five_errors(double std, int64_t count) {
-  return 5 * std / std::sqrt(static_cast<double>(count));
-}
+double five_errors(double std, int64_t count) { return 5 * std / std::sqrt(static_cast<double>(count)); }
 
 /// The statistics that a case may state of the random values.
 void check_s4_draws(Case& c, models::S4StateSpace& ssm) {
@@ -47,8 +45,10 @@ void check_s4_draws(Case& c, models::S4StateSpace& ssm) {
   near("log_dt mean", log_dt.mean().item<double>(), (low + high) / 2, five_errors(spread, log_dt.numel()));
   near("log_dt std", log_dt.std().item<double>(), spread, five_errors(spread, log_dt.numel()));
   const std::map<std::string, std::function<void(double)>> claims = {
-      {"C_real_std", [&](double want) { near("C_real_std", C.select(-1, 0).std().item<double>(), want, five_errors(want, C.numel() / 2)); }},
-      {"C_imag_std", [&](double want) { near("C_imag_std", C.select(-1, 1).std().item<double>(), want, five_errors(want, C.numel() / 2)); }},
+      {"C_real_std",
+       [&](double want) { near("C_real_std", C.select(-1, 0).std().item<double>(), want, five_errors(want, C.numel() / 2)); }},
+      {"C_imag_std",
+       [&](double want) { near("C_imag_std", C.select(-1, 1).std().item<double>(), want, five_errors(want, C.numel() / 2)); }},
       {"C_abs_sq_mean",
        [&](double want) { near("C_abs_sq_mean", C.square().sum(-1).mean().item<double>(), want, five_errors(want, C.numel() / 2)); }},
       {"D_std", [&](double want) { near("D_std", D.std().item<double>(), want, five_errors(want, D.numel())); }}};
@@ -61,13 +61,9 @@ void check_s4_draws(Case& c, models::S4StateSpace& ssm) {
 
 }  // namespace
 
-void s4_kernel_case(Case& c) {
-  state_space_kernel_case(c, s4_maker(c));
-}
+void s4_kernel_case(Case& c) { state_space_kernel_case(c, s4_maker(c)); }
 
-void s4_layer_case(Case& c) {
-  state_space_layer_case(c, s4_maker(c));
-}
+void s4_layer_case(Case& c) { state_space_layer_case(c, s4_maker(c)); }
 
 void s4_init_case(Case& c) {
   nlohmann::json given = c.options();
@@ -102,8 +98,6 @@ void ssm_dense_kernel_case(Case& c) {
   c.compare("K of the s4 kernel", models::s4_kernel(p, length, length), c.tensor("output.K"), c.tolerance("output"));
 }
 
-void ssm_dense_layer_case(Case& c) {
-  state_space_layer_case(c, ssm_dense_maker(c));
-}
+void ssm_dense_layer_case(Case& c) { state_space_layer_case(c, ssm_dense_maker(c)); }
 
 }  // namespace spt::reference

@@ -19,13 +19,9 @@ MakeStateSpace s4d_maker(const Case& c) {
 
 }  // namespace
 
-void s4d_kernel_case(Case& c) {
-  state_space_kernel_case(c, s4d_maker(c));
-}
+void s4d_kernel_case(Case& c) { state_space_kernel_case(c, s4d_maker(c)); }
 
-void s4d_layer_case(Case& c) {
-  state_space_layer_case(c, s4d_maker(c));
-}
+void s4d_layer_case(Case& c) { state_space_layer_case(c, s4d_maker(c)); }
 
 void s4d_init_case(Case& c) {
   JsonReader reader(c.options(), c.where("options"));

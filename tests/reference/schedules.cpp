@@ -36,7 +36,8 @@ protocols::Schedule read_schedule(const std::string& name, JsonReader& reader) {
   return schedule;
 }
 
-/// Options and outputs share their keys: <schedule>.<anything>. A plateau's is one rate a validation, any other's one a step of input.steps.
+/// Options and outputs share their keys: <schedule>.<anything>. A plateau's is one rate a validation, any other's one a step of
+/// input.steps.
 void schedule_case(Case& c) {
   const at::Tensor steps = c.input("steps");
   for (const auto& [key, given] : c.options().items()) {

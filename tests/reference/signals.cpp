@@ -64,8 +64,9 @@ Clips whole_clips(const Case& c, const char* split, int64_t length) {
     const auto& known = kData ? kData->clips : kNone;
     const auto found = std::find_if(known.begin(), known.end(), [&](const formats::SpeechClip& clip) { return clip.name == name; });
     if (found == known.end())
-      throw Error("{}: the sums are over whole clips, and wav/{} is neither beside the case nor in Speech Commands v0.01 below SPT_DATA ({})", c.name(), name,
-                  kData ? "which has other clips" : "which is not set or has no clips");
+      throw Error(
+          "{}: the sums are over whole clips, and wav/{} is neither beside the case nor in Speech Commands v0.01 below SPT_DATA ({})",
+          c.name(), name, kData ? "which has other clips" : "which is not set or has no clips");
     const auto samples = kData->clip(*found);
     clips.emplace_back(samples.begin(), samples.end());
   }
@@ -80,7 +81,8 @@ void compare_clip_sums(Case& c, int64_t length, const at::Tensor& steps) {
   for (size_t k = 0; k < clips.size(); ++k) {
     const at::Tensor values = scaled_clips(scaling, clips[k]);
     c.compare_output(std::string(kClipSplits[k]) + "_sum", values.to(torch::kFloat64).sum(1));
-    c.compare(std::string(kClipSplits[k]) + " at the steps", values.index_select(1, steps), c.tensor(std::string("output.") + kClipSplits[k]), c.tolerance("output"));
+    c.compare(std::string(kClipSplits[k]) + " at the steps", values.index_select(1, steps),
+              c.tensor(std::string("output.") + kClipSplits[k]), c.tolerance("output"));
   }
 }
 

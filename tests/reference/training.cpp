@@ -141,7 +141,8 @@ CaseRun read_run(const Case& c, JsonReader& options) {
   return run;
 }
 
-CaseTrajectory train_case_model(Case& c, models::Model& model, const CaseRun& run, const std::string& prefix, const nlohmann::json& groups) {
+CaseTrajectory train_case_model(Case& c, models::Model& model, const CaseRun& run, const std::string& prefix,
+                                const nlohmann::json& groups) {
   freeze_at_rate_zero(model, run.rules);
   compare_groups(c, groups, protocols::trained_tensors(model, run.rules));
   const auto optimizer = protocols::make_optimizer(run.optimizer, protocols::trained_tensors(model, run.rules), run.settings);

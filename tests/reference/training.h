@@ -29,8 +29,8 @@ struct CaseRun {
   int64_t steps = 0;
 };
 
-/// Reads loss, steps, lr, weight_decay; optimizer (adamw where absent) with betas, eps, momentum; schedule (constant_warmup where absent) with
-/// its own settings. What falls ends with the run unless total_steps says otherwise.
+/// Reads loss, steps, lr, weight_decay; optimizer (adamw where absent) with betas, eps, momentum; schedule (constant_warmup where absent)
+/// with its own settings. What falls ends with the run unless total_steps says otherwise.
 CaseRun read_run(const Case& c, JsonReader& options);
 
 /// What a run gives: loss and factor of the learning rate by step.

@@ -43,7 +43,8 @@ void compare_names(Case& c, JsonReader& want, const char* key, std::vector<std::
   auto expected = want.get<std::vector<std::string>>(key);
   std::sort(expected.begin(), expected.end());
   std::sort(got.begin(), got.end());
-  c.check(std::string("transfer.") + key, got == expected, fmt::format("is [{}], expected [{}]", fmt::join(got, ", "), fmt::join(expected, ", ")));
+  c.check(std::string("transfer.") + key, got == expected,
+          fmt::format("is [{}], expected [{}]", fmt::join(got, ", "), fmt::join(expected, ", ")));
 }
 
 void compare_audit(Case& c, const results::TransferEvent& audit) {
@@ -67,7 +68,8 @@ void train_stage_of_case(Case& c, const CaseStage& stage, const std::string& nam
 
 void transfer_case(Case& c) {
   JsonReader options(c.options(), c.where("options"));
-  const CaseStage pretrain = read_case_stage(c, options, "pretrain", "weight."), finetune = read_case_stage(c, options, "finetune", "weight_finetune.");
+  const CaseStage pretrain = read_case_stage(c, options, "pretrain", "weight."),
+                  finetune = read_case_stage(c, options, "finetune", "weight_finetune.");
   options.finish();
   train_stage_of_case(c, pretrain, "pretrain", "pretrained.");
   compare_audit(c, worker::transfer(checkpoint_of(*pretrain.model), *finetune.model, c.name()));

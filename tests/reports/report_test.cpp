@@ -62,9 +62,7 @@ TEST(ReportGolden, AtChance) {
   EXPECT_TRUE(golden::is_approved("report_at_chance", text_of(input)));
 }
 
-TEST(ReportGolden, OneSeed) {
-  EXPECT_TRUE(golden::is_approved("report_one_seed", text_of(sample_input({.seeds = {7}}))));
-}
+TEST(ReportGolden, OneSeed) { EXPECT_TRUE(golden::is_approved("report_one_seed", text_of(sample_input({.seeds = {7}})))); }
 
 TEST(ReportGolden, OrderReversed) {
   Sample sample;

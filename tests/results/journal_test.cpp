@@ -26,7 +26,9 @@ std::filesystem::path fresh_file(const std::string& name) {
   return file;
 }
 
-void append_text(const std::filesystem::path& file, std::string_view text) { std::ofstream(file, std::ios::app | std::ios::binary) << text; }
+void append_text(const std::filesystem::path& file, std::string_view text) {
+  std::ofstream(file, std::ios::app | std::ios::binary) << text;
+}
 
 std::string error_of(std::string_view line) {
   try {
@@ -140,7 +142,8 @@ TEST(JournalLine, IsReadStrictly) {
   EXPECT_THAT(error_of(replaced(text, "\"step\":5", "\"step\":18446744073709551615")), HasSubstr("out of range"));
   EXPECT_THAT(error_of(replaced(text, "\"stage\":\"stage-a\"", "\"stage\":\"\"")), HasSubstr("empty"));
   EXPECT_THAT(error_of(replaced(text, "\"f\"", "true")), HasSubstr("wrong type"));
-  EXPECT_THAT(error_of(replaced(format_line(sample_line(FailedEvent{})), "crashed", "crushed")), HasSubstr("unknown failure class 'crushed'"));
+  EXPECT_THAT(error_of(replaced(format_line(sample_line(FailedEvent{})), "crashed", "crushed")),
+              HasSubstr("unknown failure class 'crushed'"));
   ProgressEvent progress;
   progress.loss = 0.5;
   EXPECT_THAT(error_of(replaced(format_line(sample_line(progress)), "0.5", "\"0.5\"")), HasSubstr("no number"));
@@ -156,8 +159,8 @@ TEST(JournalLine, RefusesDamagedScores) {
 }
 
 TEST(Base64, AgreesWithTheExamplesOfTheStandard) {
-  const std::vector<std::pair<std::string, std::string>> examples = {{"", ""},           {"f", "Zg=="},       {"fo", "Zm8="},      {"foo", "Zm9v"},
-                                                                     {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+  const std::vector<std::pair<std::string, std::string>> examples = {
+      {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : examples) {
     EXPECT_EQ(to_base64(bytes), text);
     EXPECT_EQ(from_base64(text, "here"), bytes);
@@ -166,8 +169,8 @@ TEST(Base64, AgreesWithTheExamplesOfTheStandard) {
 }
 
 TEST(FailureNames, AreReadBack) {
-  for (const Failure failure : {Failure::kDiverged, Failure::kOom, Failure::kTimeout, Failure::kHung, Failure::kCrashed, Failure::kKilled, Failure::kData,
-                                Failure::kBlocked})
+  for (const Failure failure : {Failure::kDiverged, Failure::kOom, Failure::kTimeout, Failure::kHung, Failure::kCrashed, Failure::kKilled,
+                                Failure::kData, Failure::kBlocked})
     EXPECT_EQ(failure_from_name(failure_name(failure)), failure);
   EXPECT_EQ(failure_from_name("done"), std::nullopt);
 }
@@ -196,7 +199,8 @@ TEST(ReadJournal, CutAtEachByteGivesTheWholeLinesAndNoProblem) {
 TEST(ReadJournal, ReportsDamagedLinesInTheMiddleAndKeepsTheOthers) {
   const std::filesystem::path file = fresh_file("damaged");
   const std::string good = format_line(sample_line(CheckpointEvent{"f"}));
-  append_text(file, good + "\n" + good.substr(0, 20) + "\n\n" + replaced(good, "\"event\":\"checkpoint\"", "\"event\":\"later\"") + "\n" + good + "\n");
+  append_text(file, good + "\n" + good.substr(0, 20) + "\n\n" + replaced(good, "\"event\":\"checkpoint\"", "\"event\":\"later\"") + "\n" +
+                        good + "\n");
   const JournalTail tail = read_journal(file, 0);
   EXPECT_THAT(tail.lines, SizeIs(2));
   ASSERT_THAT(tail.problems, SizeIs(3));
@@ -215,7 +219,8 @@ TEST(ReadJournal, ReadsAFileAgainThatBecameShorter) {
 
 TEST(ReadJournal, KeepsTheStageOfEachLine) {
   const std::filesystem::path file = fresh_file("stages");
-  append_text(file, format_line(sample_line(CheckpointEvent{"f"}, 1, 1, "a")) + "\n" + format_line(sample_line(CheckpointEvent{"f"}, 1, 1, "b")) + "\n");
+  append_text(file, format_line(sample_line(CheckpointEvent{"f"}, 1, 1, "a")) + "\n" +
+                        format_line(sample_line(CheckpointEvent{"f"}, 1, 1, "b")) + "\n");
   const JournalTail tail = read_journal(file, 0);
   ASSERT_THAT(tail.lines, SizeIs(2));
   EXPECT_EQ(tail.lines[1].stage_key, "b");

@@ -130,7 +130,9 @@ TEST(StoreFile, IsReadInAFolderThatMayNotBeWritten) {
 
 TEST(StoreFile, OfAnotherProgramIsRefusedAndLeftAlone) {
   const Folder folder;
-  { SQLite::Database(std::string(folder / "other.db"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE t (x)"); }
+  {
+    SQLite::Database(std::string(folder / "other.db"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE).exec("CREATE TABLE t (x)");
+  }
   const std::string before = read_file(folder / "other.db");
   for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite})
     EXPECT_THAT(message_of([&] { Store(folder / "other.db", mode); }), HasSubstr("another program"));
@@ -146,8 +148,12 @@ TEST(StoreFile, OfAnotherProgramIsRefusedAndLeftAlone) {
 
 TEST(StoreFile, OfANewerProgramIsRefused) {
   const Folder folder;
-  { Store(folder / "a.db", Mode::kReadWrite); }
-  { SQLite::Database(std::string(folder / "a.db"), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99"); }
+  {
+    Store(folder / "a.db", Mode::kReadWrite);
+  }
+  {
+    SQLite::Database(std::string(folder / "a.db"), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
+  }
   for (const Mode mode : {Mode::kReadOnly, Mode::kReadWrite}) {
     const std::string message = message_of([&] { Store(folder / "a.db", mode); });
     EXPECT_THAT(message, HasSubstr("schema version 99"));
@@ -160,9 +166,13 @@ TEST(StoreFile, OfAnOlderProgramKeepsItsScoresAndGetsClusters) {
   {
     SQLite::Database old(std::string(folder / "a.db"), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     for (size_t version = 0; version < 2; ++version) old.exec(std::string(migrations()[version]));
-    old.exec(fmt::format("PRAGMA application_id = {}; PRAGMA user_version = 2; INSERT INTO stage (id, key, name, position) VALUES (1, 'k', 'finetune', 0)", kApplicationId));
+    old.exec(fmt::format(
+        "PRAGMA application_id = {}; PRAGMA user_version = 2; INSERT INTO stage (id, key, name, position) VALUES (1, 'k', 'finetune', 0)",
+        kApplicationId));
     const std::string scores = compress(std::vector<float>{1, 0}), none = compress(std::vector<int32_t>{});
-    SQLite::Statement insert(old, "INSERT INTO score (stage, split, metric, attempt, sequence, n, n_predicted, scores, predicted) VALUES (1, 'test', 'm', 1, 1, 2, 0, ?, ?)");
+    SQLite::Statement insert(old,
+                             "INSERT INTO score (stage, split, metric, attempt, sequence, n, n_predicted, scores, predicted) VALUES (1, "
+                             "'test', 'm', 1, 1, 2, 0, ?, ?)");
     insert.bind(1, scores.data(), static_cast<int>(scores.size()));
     insert.bind(2, none.data(), static_cast<int>(none.size()));
     insert.exec();
@@ -176,7 +186,9 @@ TEST(StoreFile, ThatIsEmptyIsFilledByAWriterOnly) {
   const Folder folder;
   std::ofstream(folder / "a.db").flush();
   EXPECT_THAT(message_of([&] { Store(folder / "a.db", Mode::kReadOnly); }), HasSubstr("schema version 0"));
-  { Store(folder / "a.db", Mode::kReadWrite); }
+  {
+    Store(folder / "a.db", Mode::kReadWrite);
+  }
   EXPECT_EQ(Store(folder / "a.db", Mode::kReadOnly).integrity_problem(), "");
 }
 
@@ -194,7 +206,8 @@ TEST(StoreFile, CutOrDamagedIsAnErrorAndNeverACrash) {
   for (int round = 0; round < 60; ++round) {
     std::string bytes = whole;
     if (round % 2 == 0) bytes.resize(1 + random.below(whole.size() - 1));
-    else for (int i = 0; i < 400; ++i) bytes[random.below(bytes.size())] = static_cast<char>(random());
+    else
+      for (int i = 0; i < 400; ++i) bytes[random.below(bytes.size())] = static_cast<char>(random());
     std::ofstream(folder / "b.db", std::ios::binary) << bytes;
     for (const char* side : {"b.db-wal", "b.db-shm"}) std::filesystem::remove(folder / side);
     const std::string message = message_of([&] {
@@ -213,7 +226,8 @@ TEST(StoreConcurrency, ManyOpenANewDatabaseAtOnce) {
   for (int round = 0; round < 3; ++round) {
     const Folder folder;
     std::vector<pid_t> children;
-    for (int i = 0; i < 8; ++i) children.push_back(in_child([&] { plan_one(*std::make_unique<Store>(folder / "a.db", Mode::kReadWrite)); }));
+    for (int i = 0; i < 8; ++i)
+      children.push_back(in_child([&] { plan_one(*std::make_unique<Store>(folder / "a.db", Mode::kReadWrite)); }));
     for (const pid_t child : children) EXPECT_EQ(exit_code(child), 0);
     EXPECT_EQ(Store(folder / "a.db", Mode::kReadOnly).matrices().size(), 1u);
   }
@@ -259,7 +273,10 @@ TEST(StoreConcurrency, ASecondWriterWaitsAndThenSaysSo) {
 
 TEST(StoreConcurrency, ManyWritersLoseNoAttempt) {
   const Folder folder;
-  { Store store(folder / "a.db", Mode::kReadWrite); plan_one(store); }
+  {
+    Store store(folder / "a.db", Mode::kReadWrite);
+    plan_one(store);
+  }
   std::vector<pid_t> children;
   for (int i = 0; i < 8; ++i)
     children.push_back(in_child([&] {
@@ -273,7 +290,10 @@ TEST(StoreConcurrency, ManyWritersLoseNoAttempt) {
 TEST(StoreDisk, FullIsAnErrorThatLosesNothingCommitted) {
   const Folder folder;
   const std::filesystem::path file = folder / "a.db";
-  { Store store(file, Mode::kReadWrite); plan_one(store); }
+  {
+    Store store(file, Mode::kReadWrite);
+    plan_one(store);
+  }
   const pid_t child = in_child([&] {
     std::signal(SIGXFSZ, SIG_IGN);
     rlimit limit{400000, 400000};  // no file may grow beyond: what a full disk does to a write
@@ -287,7 +307,8 @@ TEST(StoreDisk, FullIsAnErrorThatLosesNothingCommitted) {
       }
     });
     if (message.find("full") == std::string::npos) throw Error("message: '{}' after {} steps", message, step);
-    if (store.curves("m").points.size() != static_cast<size_t>(step) * 50) throw Error("{} rows after {} steps", store.curves("m").points.size(), step);
+    if (store.curves("m").points.size() != static_cast<size_t>(step) * 50)
+      throw Error("{} rows after {} steps", store.curves("m").points.size(), step);
     write_file_atomically(folder / "steps", std::to_string(step));
   });
   ASSERT_EQ(exit_code(child), 0);
@@ -305,7 +326,10 @@ TEST(StoreCrash, KilledWritersLoseNothingCommitted) {
   std::printf("seed %lu\n", static_cast<unsigned long>(seed));
   SplitMix64 random(seed);
   const Folder folder;
-  { Store store(folder / "a.db", Mode::kReadWrite); plan_one(store); }
+  {
+    Store store(folder / "a.db", Mode::kReadWrite);
+    plan_one(store);
+  }
   int64_t committed = 0, in_the_middle = 0;
   for (int round = 0; round < 10; ++round) {
     int pipe[2];
@@ -340,8 +364,10 @@ TEST(StoreCrash, KilledWritersLoseNothingCommitted) {
 }
 
 TEST(NetworkFileSystems, AreToldFromLocalOnes) {
-  for (const int64_t type : {int64_t{0x6969}, int64_t{0xFF534D42}, int64_t{static_cast<int32_t>(0xFF534D42)}, int64_t{0x0BD00BD0}}) EXPECT_TRUE(is_network_file_system(type));
-  for (const int64_t type : {0xEF53, 0x58465342, 0x01021994, 0x794C7630}) EXPECT_FALSE(is_network_file_system(type));  // ext4 xfs tmpfs overlay
+  for (const int64_t type : {int64_t{0x6969}, int64_t{0xFF534D42}, int64_t{static_cast<int32_t>(0xFF534D42)}, int64_t{0x0BD00BD0}})
+    EXPECT_TRUE(is_network_file_system(type));
+  for (const int64_t type : {0xEF53, 0x58465342, 0x01021994, 0x794C7630})
+    EXPECT_FALSE(is_network_file_system(type));  // ext4 xfs tmpfs overlay
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "results/store.h"
-
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -7,6 +5,7 @@
 
 #include "harness/base/error.h"
 #include "harness/base/rng.h"
+#include "results/store.h"
 #include "tests/results/store_samples.h"
 
 namespace spt::results {
@@ -63,15 +62,16 @@ TEST(StoreIngest, TakesEveryEventTwice) {
 std::string visible(const Store& store) {
   std::string text;
   for (const ResultRow& row : store.results("quick"))
-    text += fmt::format("{} {} {} {} {} {} {}\n", row.job_key, row.status, row.test.value_or(-1), row.validation.value_or(-1), row.steps, row.threads,
-                        row.failure_message);
+    text += fmt::format("{} {} {} {} {} {} {}\n", row.job_key, row.status, row.test.value_or(-1), row.validation.value_or(-1), row.steps,
+                        row.threads, row.failure_message);
   const Curves curves = store.curves("quick");
   for (const CurvePoint& point : curves.points) {
     const Curve& curve = curves.curves[point.curve];
     text += fmt::format("{} {} {} {} {} {}\n", curve.job_key, curve.stage_key, curve.split, curve.metric, point.step, point.value);
   }
   std::vector<std::string> states;
-  for (const auto& [key, s] : store.stage_states()) states.push_back(fmt::format("{} {} {} {} {} {}\n", key, s.status, s.message, s.attempts, s.oom_attempts, s.step));
+  for (const auto& [key, s] : store.stage_states())
+    states.push_back(fmt::format("{} {} {} {} {} {}\n", key, s.status, s.message, s.attempts, s.oom_attempts, s.step));
   std::sort(states.begin(), states.end());
   for (const float score : store.scores("base", "test")) text += fmt::format("{} ", score);
   return text + fmt::format("{}", fmt::join(states, ""));
@@ -189,7 +189,8 @@ TEST(StoreStates, DoneWinsOverASupervisorThatSawTheWorkerVanish) {
 TEST(StoreStates, CountOutOfMemoryAttempts) {
   Store store(":memory:", Store::Mode::kReadWrite);
   record_sample(store);
-  for (int64_t n = 1; n <= 3; ++n) store.fail_attempt("base", store.begin_attempt("base"), n == 2 ? Failure::kKilled : Failure::kOom, "", "");
+  for (int64_t n = 1; n <= 3; ++n)
+    store.fail_attempt("base", store.begin_attempt("base"), n == 2 ? Failure::kKilled : Failure::kOom, "", "");
   EXPECT_EQ(store.stage_states().at("base").attempts, 3);
   EXPECT_EQ(store.stage_states().at("base").oom_attempts, 2);
 }

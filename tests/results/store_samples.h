@@ -42,9 +42,9 @@ inline PlannedJob sample_job(const std::string& key, const std::string& arm, con
 
 /// Two jobs share the pretraining stage "pre"; "fine" is the spt arm, "match" its matched arm by FLOPs, "base" the scratch arm.
 inline void record_sample(Store& store, const MatrixRow& matrix = sample_matrix()) {
-  std::vector<PlannedJob> jobs = {sample_job("base", "scratch@F", "scratch", {"base"}), sample_job("fine", "spt-masked@P+F", "spt", {"pre", "fine"}),
-                                  sample_job("match", "scratch@(P+F):flops", "matched", {"match"}),
-                                  sample_job("tuned", "spt-masked@P+F", "spt", {"pre", "tuned"})};
+  std::vector<PlannedJob> jobs = {
+      sample_job("base", "scratch@F", "scratch", {"base"}), sample_job("fine", "spt-masked@P+F", "spt", {"pre", "fine"}),
+      sample_job("match", "scratch@(P+F):flops", "matched", {"match"}), sample_job("tuned", "spt-masked@P+F", "spt", {"pre", "tuned"})};
   jobs[2].pairs_with = "spt-masked@P+F";
   jobs[3].purpose = "tuning";
   jobs[3].seed = 100;
@@ -61,7 +61,8 @@ class Attempt {
  public:
   Attempt(std::string key, int64_t number) : key_(std::move(key)), number_(number) {}
   Attempt& at(int64_t step, Event event) {
-    lines_.push_back({key_, number_, static_cast<int64_t>(lines_.size()), step, 1000.0 + static_cast<double>(lines_.size()), std::move(event)});
+    lines_.push_back(
+        {key_, number_, static_cast<int64_t>(lines_.size()), step, 1000.0 + static_cast<double>(lines_.size()), std::move(event)});
     return *this;
   }
   operator const std::vector<JournalLine>&() const { return lines_; }

@@ -67,7 +67,9 @@ TEST(StorePlan, FixesTheAnalysisOnceAStageWasTried) {
 
 TEST(StorePlan, IsAllOrNothing) {
   Store store(":memory:", Store::Mode::kReadWrite);
-  EXPECT_THROW(store.record_plan(sample_matrix(), {sample_job("a", "scratch@F", "scratch", {"missing", "a"})}, {{"a", "finetune", "", "{}", 0}}), Error);
+  EXPECT_THROW(
+      store.record_plan(sample_matrix(), {sample_job("a", "scratch@F", "scratch", {"missing", "a"})}, {{"a", "finetune", "", "{}", 0}}),
+      Error);
   EXPECT_THAT(store.matrices(), IsEmpty());
   EXPECT_THAT(store.stage_states(), IsEmpty());
 }
@@ -91,8 +93,8 @@ TEST(StoreResults, SumTheStagesAndCompareWithTheMatchedArm) {
 }
 
 TEST(StoreResults, MatchOnTheBasisThatTheArmNames) {
-  const std::vector<std::pair<std::string, double>> bases = {{"scratch@(P+F)", 1.0}, {"scratch@(P+F):tokens", 1.0}, {"scratch@(P+F):flops", 3.0},
-                                                             {"label: odd@(P+F):wall", 1.0}};
+  const std::vector<std::pair<std::string, double>> bases = {
+      {"scratch@(P+F)", 1.0}, {"scratch@(P+F):tokens", 1.0}, {"scratch@(P+F):flops", 3.0}, {"label: odd@(P+F):wall", 1.0}};
   for (const auto& [arm, residual] : bases) {
     Store store(":memory:", Store::Mode::kReadWrite);
     PlannedJob match = sample_job("match", arm, "matched", {"match"});

@@ -74,8 +74,12 @@ class Sweep {
     job.stages.push_back(stage);
     const std::string key = job_key(job);
     specs_[key] = job;
-    tasks_.push_back({.key = key, .label = fmt::format("{}/seed={}", behaviour, seed), .parent = parent, .pretraining = pretraining,
-                      .stage = static_cast<int64_t>(job.stages.size()) - 1, .cost = 1});
+    tasks_.push_back({.key = key,
+                      .label = fmt::format("{}/seed={}", behaviour, seed),
+                      .parent = parent,
+                      .pretraining = pretraining,
+                      .stage = static_cast<int64_t>(job.stages.size()) - 1,
+                      .cost = 1});
     return key;
   }
 
@@ -94,7 +98,8 @@ class Sweep {
     std::vector<StageTask> planned = tasks_;
     planned.insert(planned.end(), elsewhere_.begin(), elsewhere_.end());
     for (const StageTask& task : planned) {
-      stages.push_back({.key = task.key, .name = task.pretraining ? "pretrain" : "finetune", .parent = task.parent, .spec = "{}", .index = task.stage});
+      stages.push_back(
+          {.key = task.key, .name = task.pretraining ? "pretrain" : "finetune", .parent = task.parent, .spec = "{}", .index = task.stage});
       if (task.pretraining) continue;
       results::PlannedJob job;
       job.key = job.name = task.key;
@@ -330,7 +335,12 @@ TEST(Progress, PlainLinesNameStartsAndEndsWithoutControlCodes) {
 TEST(Progress, LiveLinesAreCutToTheTerminalAndRedrawn) {
   std::ostringstream out;
   const auto observer = make_live_observer(out, 30);
-  const ProgressView view{.done = 1, .failed = 0, .total = 4, .eta_s = -1, .elapsed_s = 2, .running = {RunningView{.label = std::string(100, 'x'), .slot = "cpu", .metric = {}}}};
+  const ProgressView view{.done = 1,
+                          .failed = 0,
+                          .total = 4,
+                          .eta_s = -1,
+                          .elapsed_s = 2,
+                          .running = {RunningView{.label = std::string(100, 'x'), .slot = "cpu", .metric = {}}}};
   observer->progress(view);
   observer->progress(view);
   EXPECT_THAT(out.str(), HasSubstr("\x1b[2A\x1b[J"));

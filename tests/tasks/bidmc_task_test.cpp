@@ -47,7 +47,8 @@ TEST(BidmcTask, FactsNeedNoDataForTheOfficialRecordings) {
     EXPECT_EQ(by_window.validation_size, 1192);
     EXPECT_EQ(by_window.test_size, 1193);
   }
-  EXPECT_THAT(message_of<DataError>([] { find_task("bidmc-hr").open({}, kNoRecordings, Stream(1, "subset")); }), HasSubstr("physionet.org"));
+  EXPECT_THAT(message_of<DataError>([] { find_task("bidmc-hr").open({}, kNoRecordings, Stream(1, "subset")); }),
+              HasSubstr("physionet.org"));
 }
 
 TEST(BidmcTask, NoRecordingIsInTwoSplits) {
@@ -111,7 +112,8 @@ TEST(BidmcTask, TserWindowsAreSplitAsPublished) {
 TEST(BidmcTask, OtherRecordingsNeedPartial) {
   const TemporaryFolder root;
   testing_files::write_bidmc(root, 3);
-  EXPECT_THAT(message_of<DataError>([&] { find_task("bidmc-hr").open({}, root.path, Stream(1, "subset")); }), AllOf(HasSubstr("3 recordings"), HasSubstr("partial = true")));
+  EXPECT_THAT(message_of<DataError>([&] { find_task("bidmc-hr").open({}, root.path, Stream(1, "subset")); }),
+              AllOf(HasSubstr("3 recordings"), HasSubstr("partial = true")));
   EXPECT_THAT(message_of<DataError>([&] { open_windows(root); }), HasSubstr("too few to split"));
 }
 

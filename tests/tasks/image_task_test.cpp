@@ -49,7 +49,8 @@ OpenedTask open_partial(const TemporaryFolder& root, OptionMap options, uint64_t
 }
 
 TEST(ImageTask, FactsNeedNoData) {
-  const TaskFacts fashion = find_task("fashion").facts({{"patch", int64_t{4}}, {"train_examples", int64_t{2000}}, {"validation_examples", int64_t{500}}}, kNoData);
+  const TaskFacts fashion = find_task("fashion").facts(
+      {{"patch", int64_t{4}}, {"train_examples", int64_t{2000}}, {"validation_examples", int64_t{500}}}, kNoData);
   EXPECT_EQ(fashion.max_length, 49);
   EXPECT_EQ(fashion.channels, 16);
   EXPECT_EQ(fashion.train_size, 2000);
@@ -71,7 +72,8 @@ TEST(ImageTask, FactsNeedNoData) {
 
 TEST(ImageTask, WrongOptionsAreNamedWithWhatIsPossible) {
   const Task& fashion = find_task("fashion");
-  EXPECT_THAT(message_of([&] { fashion.validate({{"patch", int64_t{3}}}); }), AllOf(HasSubstr("patch = 3"), HasSubstr("1, 2, 4, 7, 14, 28")));
+  EXPECT_THAT(message_of([&] { fashion.validate({{"patch", int64_t{3}}}); }),
+              AllOf(HasSubstr("patch = 3"), HasSubstr("1, 2, 4, 7, 14, 28")));
   EXPECT_THAT(message_of([&] { fashion.validate({{"pach", int64_t{4}}}); }), HasSubstr("did you mean 'patch'"));
   EXPECT_THAT(message_of([&] { fashion.facts({{"train_examples", int64_t{55'001}}}, kNoData); }), HasSubstr("there are 55000"));
   EXPECT_THAT(message_of([&] { fashion.facts({{"validation_examples", int64_t{5'001}}}, kNoData); }), HasSubstr("there are 5000"));
@@ -113,7 +115,8 @@ TEST(ImageTask, SplitsAreDisjointStratifiedAndOfTheSplitSeedAlone) {
     for (const auto& dataset : {one.train, one.validation, one.test})
       for (const int64_t id : ids(*dataset)) EXPECT_TRUE(seen.insert(id).second) << split << id;
     EXPECT_EQ(seen.size(), 350u);
-    EXPECT_NE(ids(*open_partial(root, {{"split", std::string(split)}, {"split_seed", int64_t{43}}}).validation), ids(*one.validation)) << split;
+    EXPECT_NE(ids(*open_partial(root, {{"split", std::string(split)}, {"split_seed", int64_t{43}}}).validation), ids(*one.validation))
+        << split;
   }
   const OpenedTask opened = open_partial(root, {});
   std::vector<int64_t> per_class(10);
@@ -129,7 +132,8 @@ TEST(ImageTask, SubsetsAreNestedAndFollowTheJob) {
   const auto large = train(200, 1);
   EXPECT_TRUE(std::equal(small.begin(), small.end(), large.begin()));
   EXPECT_NE(small, train(20, 2));
-  const OpenedTask opened = open_partial(root, {{"train_examples", int64_t{20}}, {"validation_examples", int64_t{10}}, {"test_examples", int64_t{20}}});
+  const OpenedTask opened =
+      open_partial(root, {{"train_examples", int64_t{20}}, {"validation_examples", int64_t{10}}, {"test_examples", int64_t{20}}});
   EXPECT_EQ(opened.unlabelled_train->size(), 270);
   EXPECT_EQ(opened.validation->size(), 10);
   const auto test = ids(*opened.test);
@@ -193,7 +197,8 @@ TEST(ImageTask, CopiesBetweenSplitsAreNoted) {
 TEST(DataImageTask, FashionOpensAsPlanned) {
   const char* given = std::getenv("SPT_DATA");
   const std::filesystem::path root = given == nullptr ? "" : given;
-  if (!formats::data_folder(formats::manifest("fashion"), root)) GTEST_SKIP() << "Fashion-MNIST is neither below SPT_DATA nor installed (package dataset-fashion-mnist)";
+  if (!formats::data_folder(formats::manifest("fashion"), root))
+    GTEST_SKIP() << "Fashion-MNIST is neither below SPT_DATA nor installed (package dataset-fashion-mnist)";
   const OptionMap options = {{"patch", int64_t{4}}, {"train_examples", int64_t{2000}}, {"validation_examples", int64_t{500}}};
   const OpenedTask opened = find_task("fashion").open(options, root, Stream(1, "subset"));
   const TaskFacts planned = find_task("fashion").facts(options, root);

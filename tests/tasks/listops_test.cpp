@@ -17,9 +17,9 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-const OptionMap kShort = {{"max_length", int64_t{32}},      {"min_length", int64_t{3}},          {"max_depth", int64_t{4}},
-                          {"max_arguments", int64_t{5}},    {"train_examples", int64_t{300}},    {"validation_examples", int64_t{40}},
-                          {"test_examples", int64_t{50}},   {"generator_seed", int64_t{7}}};
+const OptionMap kShort = {{"max_length", int64_t{32}},    {"min_length", int64_t{3}},       {"max_depth", int64_t{4}},
+                          {"max_arguments", int64_t{5}},  {"train_examples", int64_t{300}}, {"validation_examples", int64_t{40}},
+                          {"test_examples", int64_t{50}}, {"generator_seed", int64_t{7}}};
 
 OptionMap with(OptionMap options, const std::string& name, OptionValue value) {
   options[name] = std::move(value);
@@ -59,8 +59,8 @@ fs::path listops_root(const std::string& name, const formats::ListopsCounts& cou
   return root;
 }
 
-const OptionMap kFiles = {{"source", std::string("lra")},    {"partial", true},
-                          {"max_length", int64_t{32}},       {"train_examples", int64_t{60}},
+const OptionMap kFiles = {{"source", std::string("lra")},       {"partial", true},
+                          {"max_length", int64_t{32}},          {"train_examples", int64_t{60}},
                           {"validation_examples", int64_t{10}}, {"test_examples", int64_t{12}}};
 
 TEST(ListopsTask, FactsAreThoseOfWhatIsOpened) {

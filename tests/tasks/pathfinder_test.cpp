@@ -1,10 +1,11 @@
+#include "tasks/formats/pathfinder.h"
+
 #include <gmock/gmock.h>
 #include <torch/torch.h>
 
 #include <numeric>
 #include <set>
 
-#include "tasks/formats/pathfinder.h"
 #include "tasks/formats/pathfinder_files.h"
 #include "tasks/formats/split.h"
 #include "tasks/task.h"
@@ -28,10 +29,12 @@ std::vector<int64_t> pathfinder_ids(const Dataset& dataset) {
 
 /// 60 images of side 32 in the official layout.
 void write_small_pathfinder(const TemporaryFolder& root) {
-  formats::make_pathfinder_files(*formats::find_pathfinder_set("pathfinder32"), {.count = 60, .seed = 5, .threads = 1, .batch = 25}, root.path, [](const std::string&) {});
+  formats::make_pathfinder_files(*formats::find_pathfinder_set("pathfinder32"), {.count = 60, .seed = 5, .threads = 1, .batch = 25},
+                                 root.path, [](const std::string&) {});
 }
 
-OpenedTask open_pathfinder(const std::string& task, const OptionMap& options, const std::filesystem::path& root = kNoPathfinderData, uint64_t seed = 1) {
+OpenedTask open_pathfinder(const std::string& task, const OptionMap& options, const std::filesystem::path& root = kNoPathfinderData,
+                           uint64_t seed = 1) {
   return find_task(task).open(options, root, Stream(seed, "subset"));
 }
 
@@ -49,7 +52,8 @@ TEST(PathfinderTask, FactsNeedNoData) {
     EXPECT_EQ(facts.test_size, 20'000);
     EXPECT_THAT(facts.data_source, HasSubstr("spt-pathfinder"));
   }
-  const TaskFacts patches = find_task("pathx").facts({{"pool", int64_t{2}}, {"patch", int64_t{4}}, {"train_examples", int64_t{100}}}, kNoPathfinderData);
+  const TaskFacts patches =
+      find_task("pathx").facts({{"pool", int64_t{2}}, {"patch", int64_t{4}}, {"train_examples", int64_t{100}}}, kNoPathfinderData);
   EXPECT_EQ(patches.max_length, 256);
   EXPECT_EQ(patches.channels, 16);
   EXPECT_EQ(patches.value_loss, "mae");
@@ -64,7 +68,8 @@ TEST(PathfinderTask, DataHashFollowsTheGeneratorAndNothingElse) {
 }
 
 TEST(PathfinderTask, GeneratedExamplesAreTheGeneratorsImages) {
-  const OptionMap options = {{"train_examples", int64_t{20}}, {"validation_examples", int64_t{10}}, {"test_examples", int64_t{6}}, {"generator_seed", int64_t{4}}};
+  const OptionMap options = {
+      {"train_examples", int64_t{20}}, {"validation_examples", int64_t{10}}, {"test_examples", int64_t{6}}, {"generator_seed", int64_t{4}}};
   const OpenedTask opened = open_pathfinder("pathfinder32", options);
   EXPECT_EQ(opened.train->size(), 20);
   EXPECT_EQ(opened.unlabelled_train->size(), 160'000);
@@ -91,7 +96,9 @@ TEST(PathfinderTask, GeneratedExamplesAreTheGeneratorsImages) {
 }
 
 TEST(PathfinderTask, SubsetsAreNestedAndFollowTheJob) {
-  const auto train = [](int64_t n, uint64_t seed) { return pathfinder_ids(*open_pathfinder("pathfinder32", {{"train_examples", n}}, kNoPathfinderData, seed).train); };
+  const auto train = [](int64_t n, uint64_t seed) {
+    return pathfinder_ids(*open_pathfinder("pathfinder32", {{"train_examples", n}}, kNoPathfinderData, seed).train);
+  };
   const auto small = train(10, 1), large = train(30, 1);
   EXPECT_TRUE(std::equal(small.begin(), small.end(), large.begin()));
   EXPECT_NE(small, train(10, 2));
@@ -127,13 +134,16 @@ TEST(PathfinderTask, AStratifiedValidationLeavesThePublishedTestAlone) {
 TEST(PathfinderTask, WrongOptionsAndAbsentDataSayWhatToDo) {
   const Task& task = find_task("pathfinder32");
   EXPECT_THAT(message_of([&] { task.validate({{"partial", true}}); }), HasSubstr("source = \"lra\""));
-  EXPECT_THAT(message_of([&] { task.validate({{"source", std::string("lra")}, {"generator_seed", int64_t{1}}}); }), HasSubstr("source = \"generated\""));
+  EXPECT_THAT(message_of([&] { task.validate({{"source", std::string("lra")}, {"generator_seed", int64_t{1}}}); }),
+              HasSubstr("source = \"generated\""));
   EXPECT_THAT(message_of([&] { task.validate({{"patch", int64_t{3}}}); }), HasSubstr("1, 2, 4, 8, 16, 32"));
   EXPECT_THAT(message_of([&] { task.facts({{"train_examples", int64_t{160'001}}}, kNoPathfinderData); }), HasSubstr("there are 160000"));
-  EXPECT_THAT(message_of<DataError>([&] { task.facts({{"source", std::string("lra")}}, kNoPathfinderData); }), HasSubstr("spt-bench data make pathfinder32"));
+  EXPECT_THAT(message_of<DataError>([&] { task.facts({{"source", std::string("lra")}}, kNoPathfinderData); }),
+              HasSubstr("spt-bench data make pathfinder32"));
   const TemporaryFolder root;
   write_small_pathfinder(root);
-  EXPECT_THAT(message_of<DataError>([&] { open_pathfinder("pathfinder32", {{"source", std::string("lra")}}, root.path); }), HasSubstr("60 images"));
+  EXPECT_THAT(message_of<DataError>([&] { open_pathfinder("pathfinder32", {{"source", std::string("lra")}}, root.path); }),
+              HasSubstr("60 images"));
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ TEST(RetrievalTask, FactsAreThoseOfTheOpenedPairs) {
     EXPECT_EQ(facts.test_size, 2);
     EXPECT_TRUE(facts.partial);
     // Rows of train, with <eos>: "A Tree Model" in 4 pairs, "Knowledge ..." in 2, "caf." in 3, "zz" in 3 (twice in one).
-    EXPECT_THAT(facts.train_lengths, ElementsAre(std::pair<int64_t, int64_t>(3, 3), std::pair<int64_t, int64_t>(5, 3), std::pair<int64_t, int64_t>(13, 4),
-                                                 std::pair<int64_t, int64_t>(27, 2)));
+    EXPECT_THAT(facts.train_lengths, ElementsAre(std::pair<int64_t, int64_t>(3, 3), std::pair<int64_t, int64_t>(5, 3),
+                                                 std::pair<int64_t, int64_t>(13, 4), std::pair<int64_t, int64_t>(27, 2)));
   }
   EXPECT_EQ(opened.facts.data_hash, planned.data_hash);
   EXPECT_EQ(opened.facts.vocabulary, planned.vocabulary);
@@ -80,7 +80,8 @@ TEST(RetrievalTask, IdsOfSplitsDoNotMeetAndSubsetsAreNested) {
   write_aan(root);
   const auto ids = [](const Dataset& dataset) {
     std::vector<int64_t> all(static_cast<size_t>(dataset.size()));
-    for (int64_t i = 0; i < dataset.size(); ++i) all[static_cast<size_t>(i)] = dataset.batch(std::vector<int64_t>{i}).example_ids[0].item<int64_t>();
+    for (int64_t i = 0; i < dataset.size(); ++i)
+      all[static_cast<size_t>(i)] = dataset.batch(std::vector<int64_t>{i}).example_ids[0].item<int64_t>();
     return all;
   };
   const OpenedTask opened = open_pairs(root);
@@ -88,11 +89,13 @@ TEST(RetrievalTask, IdsOfSplitsDoNotMeetAndSubsetsAreNested) {
   for (const auto& split : {opened.train, opened.validation, opened.test})
     for (const int64_t id : ids(*split)) EXPECT_TRUE(seen.insert(id).second);
   EXPECT_EQ(seen.size(), 11u);
-  const auto small = ids(*open_pairs(root, {{"train_examples", int64_t{2}}}).train), large = ids(*open_pairs(root, {{"train_examples", int64_t{4}}}).train);
+  const auto small = ids(*open_pairs(root, {{"train_examples", int64_t{2}}}).train),
+             large = ids(*open_pairs(root, {{"train_examples", int64_t{4}}}).train);
   EXPECT_TRUE(std::equal(small.begin(), small.end(), large.begin()));
   EXPECT_EQ(open_pairs(root, {{"train_examples", int64_t{2}}}).unlabelled_train->size(), 6);
   EXPECT_EQ(open_pairs(root, {{"validation_examples", int64_t{2}}}).validation->size(), 2);
-  EXPECT_THAT(message_of([&] { open_pairs(root, {{"test_examples", int64_t{3}}}); }), AllOf(HasSubstr("test_examples = 3"), HasSubstr("there are 2")));
+  EXPECT_THAT(message_of([&] { open_pairs(root, {{"test_examples", int64_t{3}}}); }),
+              AllOf(HasSubstr("test_examples = 3"), HasSubstr("there are 2")));
 }
 
 TEST(RetrievalTask, SaysWhatSplitsShare) {
@@ -107,12 +110,15 @@ TEST(RetrievalTask, OtherDataThanTheOfficialNeedPartial) {
   const TemporaryFolder root;
   const Stream subset(1, "subset");
   const Task& task = find_task("retrieval");
-  EXPECT_THAT(message_of<DataError>([&] { task.open({}, root.path, subset); }), AllOf(HasSubstr("new_aan_pairs.train.tsv"), HasSubstr("lra_release.gz")));
+  EXPECT_THAT(message_of<DataError>([&] { task.open({}, root.path, subset); }),
+              AllOf(HasSubstr("new_aan_pairs.train.tsv"), HasSubstr("lra_release.gz")));
   EXPECT_THAT(message_of<DataError>([&] { task.facts({}, root.path); }), HasSubstr("lra_release.gz"));
   write_aan(root);
   write_scisummnet(root);
-  EXPECT_THAT(message_of<DataError>([&] { task.open({}, root.path, subset); }), AllOf(HasSubstr("6 train pairs, not the 147086"), HasSubstr("partial = true")));
-  EXPECT_THAT(message_of<DataError>([&] { task.open({{"source", std::string("scisummnet")}}, root.path, subset); }), HasSubstr("not the known stand-in"));
+  EXPECT_THAT(message_of<DataError>([&] { task.open({}, root.path, subset); }),
+              AllOf(HasSubstr("6 train pairs, not the 147086"), HasSubstr("partial = true")));
+  EXPECT_THAT(message_of<DataError>([&] { task.open({{"source", std::string("scisummnet")}}, root.path, subset); }),
+              HasSubstr("not the known stand-in"));
   EXPECT_EQ(open_pairs(root, {{"source", std::string("scisummnet")}}).train->size(), 4);
 }
 

@@ -38,7 +38,8 @@ TEST(SpeechTask, FactsNeedNoDataForTheWholeRelease) {
   EXPECT_EQ(old.outputs, 30);
   EXPECT_EQ(old.max_length, 5334);
   EXPECT_EQ(old.train_size + old.validation_size + old.test_size, 64'721);
-  EXPECT_THAT(message_of<DataError>([] { find_task("speech").facts({{"words", std::string("bed cat")}}, kNoSpeech); }), HasSubstr("speech_commands_v0.02.tar.gz"));
+  EXPECT_THAT(message_of<DataError>([] { find_task("speech").facts({{"words", std::string("bed cat")}}, kNoSpeech); }),
+              HasSubstr("speech_commands_v0.02.tar.gz"));
 }
 
 TEST(SpeechTask, WrongWordsAreNamed) {
@@ -67,7 +68,8 @@ TEST(SpeechTask, SplitsAreThoseOfTheListsAndClassesThoseOfTheWords) {
   EXPECT_EQ(planned.train_size, 4);
   std::set<int64_t> ids;
   for (const auto& split : {opened.train, opened.validation, opened.test})
-    for (int64_t i = 0; i < split->size(); ++i) EXPECT_TRUE(ids.insert(split->batch(std::vector<int64_t>{i}).example_ids[0].item<int64_t>()).second);
+    for (int64_t i = 0; i < split->size(); ++i)
+      EXPECT_TRUE(ids.insert(split->batch(std::vector<int64_t>{i}).example_ids[0].item<int64_t>()).second);
 }
 
 TEST(SpeechTask, ABatchIsStandardisedOverTrain) {
@@ -80,17 +82,21 @@ TEST(SpeechTask, ABatchIsStandardisedOverTrain) {
   EXPECT_NEAR(batch.values.select(1, 500).std().item<double>(), 1, 1e-2);  // epsilon beside the spread
   EXPECT_TRUE(torch::equal(batch.labels, torch::tensor({0, 0, 1, 1, 2, 2})));
   EXPECT_TRUE(torch::equal(batch.lengths, torch::full({6}, 16000)));
-  const Batch twice = open_clips(root, {{"words", std::string("bed cat zero")}, {"scaling", std::string("twice")}}).train->batch(std::vector<int64_t>{0, 1, 2, 3, 4, 5});
+  const Batch twice = open_clips(root, {{"words", std::string("bed cat zero")}, {"scaling", std::string("twice")}})
+                          .train->batch(std::vector<int64_t>{0, 1, 2, 3, 4, 5});
   EXPECT_LT(twice.values.select(1, 500).std().item<double>(), 0.1);  // as published: the epsilon dominates
-  const Batch fourth = open_clips(root, {{"words", std::string("bed cat zero")}, {"resolution", int64_t{4}}}).train->batch(std::vector<int64_t>{0, 1, 2, 3, 4, 5});
+  const Batch fourth = open_clips(root, {{"words", std::string("bed cat zero")}, {"resolution", int64_t{4}}})
+                           .train->batch(std::vector<int64_t>{0, 1, 2, 3, 4, 5});
   EXPECT_TRUE(torch::equal(fourth.values, batch.values.slice(1, 0, 16000, 4)));
 }
 
 TEST(SpeechTask, OtherDataThanTheWholeReleaseNeedPartial) {
   const TemporaryFolder root;
   write_speech(root);
-  EXPECT_THAT(message_of<DataError>([&] { find_task("speech").open({}, root.path, Stream(1, "subset")); }), AllOf(HasSubstr("6 train"), HasSubstr("partial = true")));
-  EXPECT_THAT(message_of<DataError>([&] { find_task("speech").open({}, kNoSpeech, Stream(1, "subset")); }), HasSubstr("speech_commands_v0.02.tar.gz"));
+  EXPECT_THAT(message_of<DataError>([&] { find_task("speech").open({}, root.path, Stream(1, "subset")); }),
+              AllOf(HasSubstr("6 train"), HasSubstr("partial = true")));
+  EXPECT_THAT(message_of<DataError>([&] { find_task("speech").open({}, kNoSpeech, Stream(1, "subset")); }),
+              HasSubstr("speech_commands_v0.02.tar.gz"));
   EXPECT_THAT(message_of([&] { open_clips(root, {{"train_examples", int64_t{7}}}); }), HasSubstr("there are 6"));
   EXPECT_THAT(message_of<DataError>([&] { open_clips(root, {{"words", std::string("dog down")}}); }), HasSubstr("no train clips"));
   EXPECT_EQ(open_clips(root, {{"train_examples", int64_t{2}}}).train->size(), 2);
@@ -99,7 +105,8 @@ TEST(SpeechTask, OtherDataThanTheWholeReleaseNeedPartial) {
 TEST(DataSpeechTask, TheNineFullWordsOpen) {
   const char* root = std::getenv("SPT_DATA");
   if (root == nullptr || !formats::find_speech(root, "v0.01")) GTEST_SKIP() << "no Speech Commands v0.01 below SPT_DATA";
-  const OptionMap options = {{"release", std::string("v0.01")}, {"words", std::string("down eight five go left one right up zero")}, {"partial", true}};
+  const OptionMap options = {
+      {"release", std::string("v0.01")}, {"words", std::string("down eight five go left one right up zero")}, {"partial", true}};
   const OpenedTask opened = find_task("speech").open(options, root, Stream(1, "subset"));
   EXPECT_EQ(opened.facts.outputs, 9);
   EXPECT_GT(opened.train->size(), 1000);

@@ -32,7 +32,8 @@ TEST(TrainSubset, EveryTaskCanLearnFromAFraction) {
     } catch (const DataError&) {  // its sizes are not known without data
       continue;
     }
-    EXPECT_EQ(task.facts({{"train_fraction", 0.3}}, kNothing).train_size, static_cast<int64_t>(0.3 * static_cast<double>(all))) << task.name;
+    EXPECT_EQ(task.facts({{"train_fraction", 0.3}}, kNothing).train_size, static_cast<int64_t>(0.3 * static_cast<double>(all)))
+        << task.name;
   }
 }
 
@@ -50,7 +51,8 @@ TEST(TrainSubset, ThePublishedRuleIsAPrefixOfNumpysPermutation) {
   const int64_t size = train_size(published, 0, 10, "here");
   EXPECT_EQ(size, 3);
   EXPECT_EQ(train_members(published, split, size, stream), formats::train_fraction(split, 0.3, 42));
-  EXPECT_EQ(train_members(published, split, size, Stream(6, "subset")), formats::train_fraction(split, 0.3, 42));  // the same for every seed
+  EXPECT_EQ(train_members(published, split, size, Stream(6, "subset")),
+            formats::train_fraction(split, 0.3, 42));  // the same for every seed
   EXPECT_EQ(train_members(published, split, 10, stream), split);
   EXPECT_EQ(train_members({}, split, 3, stream), formats::subset(split, 3, stream));
   for (int64_t n = 1; n < 10; ++n) {  // nested
@@ -68,8 +70,8 @@ TEST(TrainSubset, WrongSizesAreNamed) {
 }
 
 TEST(TrainSubset, AGeneratedTaskTakesThePublishedFraction) {
-  const OptionMap options = {{"min_length", int64_t{4}}, {"max_length", int64_t{16}}, {"max_depth", int64_t{3}}, {"train_examples", int64_t{40}},
-                             {"validation_examples", int64_t{8}}, {"test_examples", int64_t{8}}};
+  const OptionMap options = {{"min_length", int64_t{4}},      {"max_length", int64_t{16}},         {"max_depth", int64_t{3}},
+                             {"train_examples", int64_t{40}}, {"validation_examples", int64_t{8}}, {"test_examples", int64_t{8}}};
   OptionMap part = options;
   part["train_fraction"] = 0.25;
   part["subset_rule"] = std::string("published");
@@ -160,7 +162,8 @@ TEST(ZScore, OfLargeDataCountsEvenlySpacedExamples) {
 
 TEST(ZScore, OfAChannelThatNeverChangesIsRefused) {
   OpenedTask opened = two_channels(true);
-  EXPECT_THAT(message_of<DataError>([&] { z_score(opened, 2, kZScoreStoredValues); }), HasSubstr("channel 1 of train has the value 7 only"));
+  EXPECT_THAT(message_of<DataError>([&] { z_score(opened, 2, kZScoreStoredValues); }),
+              HasSubstr("channel 1 of train has the value 7 only"));
 }
 
 }  // namespace

@@ -80,7 +80,8 @@ TEST(TextTask, CarvesAStratifiedValidationSplit) {
   ids.merge(ids_of(*opened.validation));
   ids.merge(ids_of(*opened.test));
   EXPECT_EQ(ids.size(), 100u) << "no example is in two splits";
-  EXPECT_EQ(ids_of(*open_text_with(kSmall, root, 2).validation), ids_of(*opened.validation)) << "the job's seed moves no validation example";
+  EXPECT_EQ(ids_of(*open_text_with(kSmall, root, 2).validation), ids_of(*opened.validation))
+      << "the job's seed moves no validation example";
   EXPECT_NE(ids_of(*open_text_with(text_with(kSmall, "split_seed", int64_t{43}), root).validation), ids_of(*opened.validation));
 }
 
@@ -103,12 +104,16 @@ TEST(TextTask, EncodesBytesByTheirValue) {
   const OpenedTask opened = open_text_with(options, root);
   EXPECT_EQ(opened.facts.vocabulary, 4 + 256);
   const Batch batch = opened.test->batch(std::vector<int64_t>{0, 19});
-  EXPECT_TRUE(torch::equal(batch.tokens[0].slice(0, 0, 7), torch::tensor({4 + 'n', 4 + 'a', 4 + 0xc3, 4 + 0xa9, 4 + 'c', 4 + '!', 3}, torch::kInt64))) << batch.tokens[0];
+  EXPECT_TRUE(torch::equal(batch.tokens[0].slice(0, 0, 7),
+                           torch::tensor({4 + 'n', 4 + 'a', 4 + 0xc3, 4 + 0xa9, 4 + 'c', 4 + '!', 3}, torch::kInt64)))
+      << batch.tokens[0];
   EXPECT_EQ(batch.lengths[1].item<int64_t>(), 16);
   EXPECT_EQ(batch.tokens[1][15].item<int64_t>(), 3);
   EXPECT_EQ(find_task("text").facts(options, root).train_lengths, opened.facts.train_lengths);
-  EXPECT_THAT(text_error([&] { open_text_with(text_with(options, "min_freq", int64_t{3}), root); }), HasSubstr("min_freq = 3 goes with tokens = \"characters\""));
-  EXPECT_THAT(text_error([] { find_task("text").facts({{"tokens", std::string("bytes")}}, "no-such-data-root"); }), HasSubstr("tokens = \"bytes\""));
+  EXPECT_THAT(text_error([&] { open_text_with(text_with(options, "min_freq", int64_t{3}), root); }),
+              HasSubstr("min_freq = 3 goes with tokens = \"characters\""));
+  EXPECT_THAT(text_error([] { find_task("text").facts({{"tokens", std::string("bytes")}}, "no-such-data-root"); }),
+              HasSubstr("tokens = \"bytes\""));
 }
 
 TEST(TextTask, FactsAreThoseOfWhatIsOpened) {

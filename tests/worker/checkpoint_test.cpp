@@ -36,9 +36,7 @@ std::shared_ptr<test::TinyModel> drawn(const models::ModelSpec& spec, uint64_t s
   return model;
 }
 
-protocols::AdamW optimizer_of(const models::Model& model) {
-  return {protocols::trained_tensors(model, {}), {}};
-}
+protocols::AdamW optimizer_of(const models::Model& model) { return {protocols::trained_tensors(model, {}), {}}; }
 
 StageState sample_state() {
   StageState state;

@@ -102,7 +102,8 @@ TEST_F(Convert, RefusesWhatDoesNotFit) {
   EXPECT_THAT(refusal(other), HasSubstr("did you mean 'gpt-neox'?"));
   other = query(true, "theirs", "out");
   other.options["d_ff"] = int64_t{32};
-  EXPECT_THAT(refusal(other), HasSubstr("'body.layers.0.feed_forward.down.weight' is 16x24, architecture 'pythia' with these options has 16x32"));
+  EXPECT_THAT(refusal(other),
+              HasSubstr("'body.layers.0.feed_forward.down.weight' is 16x24, architecture 'pythia' with these options has 16x32"));
   other.options["n_heads"] = int64_t{3};
   EXPECT_THAT(refusal(other), HasSubstr("does not divide"));
   EXPECT_FALSE(std::filesystem::exists(file("out")));

@@ -38,10 +38,8 @@ class TinyModel : public models::Model {
  public:
   static constexpr int64_t kWidth = 6;
   explicit TinyModel(const models::ModelSpec& spec) : spec_(spec) {
-    if (spec.input.vocabulary > 0)
-      table_ = register_module("encoder", std::make_shared<Table>(spec.input.vocabulary, kWidth));
-    else
-      encoder_ = register_module("encoder", std::make_shared<Affine>(spec.input.channels, kWidth));
+    if (spec.input.vocabulary > 0) table_ = register_module("encoder", std::make_shared<Table>(spec.input.vocabulary, kWidth));
+    else encoder_ = register_module("encoder", std::make_shared<Affine>(spec.input.channels, kWidth));
     body_ = register_module("body", std::make_shared<Affine>(kWidth, kWidth));
     head_ = register_module("head", std::make_shared<Affine>(spec.head.kind == "retrieval" ? 2 * kWidth : kWidth, spec.head.outputs));
     counter_ = body_->register_buffer("counter", torch::zeros({2}));

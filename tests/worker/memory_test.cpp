@@ -24,7 +24,8 @@ tasks::TaskFacts token_facts(int64_t length) {
 /// A stage of a registered architecture, with what it refers to.
 class OwnedSubject {
  public:
-  OwnedSubject(const models::Architecture& architecture, const OptionMap& options, int64_t length, const TrainOptions& train, const std::string& objective = "supervised")
+  OwnedSubject(const models::Architecture& architecture, const OptionMap& options, int64_t length, const TrainOptions& train,
+               const std::string& objective = "supervised")
       : architecture_(architecture),
         facts_(token_facts(length)),
         train_(train),
@@ -70,7 +71,8 @@ TEST(Memory, IsEstimatedWhereRowsAreComputedInBlocks) {
     options["attention"] = std::string("local");
     options["window"] = window;
     const OwnedSubject subject(models::find_architecture("transformer"), options, 2048, train);
-    EXPECT_NEAR(static_cast<double>(estimated_memory(subject.get())) / static_cast<double>(counted_memory(subject.get(), 2, 2048)), 1, 0.3) << window;
+    EXPECT_NEAR(static_cast<double>(estimated_memory(subject.get())) / static_cast<double>(counted_memory(subject.get(), 2, 2048)), 1, 0.3)
+        << window;
   }
 }
 
@@ -79,7 +81,7 @@ TEST(Memory, CountedIsWhatTheProcessGrowsBy) {
   TrainOptions train;
   const OwnedSubject subject(models::find_architecture("transformer"), options, 256, train);
   counted_memory(subject.get(), 1, 16);  // libraries have been loaded
-  ::malloc_trim(0);  // what other tests have freed is not there to be used again
+  ::malloc_trim(0);                      // what other tests have freed is not there to be used again
   reset_peak_memory(at::kCPU);
   const int64_t before = peak_memory(at::kCPU);
   const int64_t counted = counted_memory(subject.get(), 32, 256);

@@ -18,8 +18,8 @@ namespace spt::worker {
 namespace {
 
 namespace fs = std::filesystem;
-using test::Folder;
 using results::DoneEvent, results::EvaluationEvent, results::FailedEvent, results::StartEvent;
+using test::Folder;
 
 double value_of(const std::vector<results::Metric>& metrics, const std::string& split, const std::string& name) {
   for (const results::Metric& metric : metrics)
@@ -252,10 +252,8 @@ TEST(Runner, ADamagedCheckpointRestartsTheStageAndSaysSo) {
     ASSERT_FALSE(run_until(folder, job, 0, 5));
     const fs::path last = folder.stage(0) / "last.safetensors";
     std::string bytes = read_file(last);
-    if (truncate)
-      bytes.resize(bytes.size() / 2);
-    else
-      bytes[bytes.size() - 9] = static_cast<char>(bytes[bytes.size() - 9] ^ 1);
+    if (truncate) bytes.resize(bytes.size() / 2);
+    else bytes[bytes.size() - 9] = static_cast<char>(bytes[bytes.size() - 9] ^ 1);
     write_file_atomically(last, bytes);
     ASSERT_TRUE(folder.run(job, 0));
     const StartEvent start = folder.events<StartEvent>(0).back();

@@ -11,7 +11,6 @@
 
 #include "harness/base/file.h"
 #include "harness/base/json.h"
-#include "harness/base/json.h"
 #include "harness/catalog.h"
 #include "harness/worker/process.h"
 #include "harness/worker/runner.h"

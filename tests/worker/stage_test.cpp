@@ -115,7 +115,8 @@ TEST(Stage, ChanceIsTestsMajorityAndTheTrivialAnswerIsTrains) {
 }
 
 TEST(StageCost, TheExpectationIsTheMeanOfWhatIsExecuted) {
-  for (const auto& [kind, order] : std::vector<std::pair<std::string, std::string>>{{"classification", "shuffled"}, {"pairs", "shuffled"}, {"classification", "bucketed"}})
+  for (const auto& [kind, order] : std::vector<std::pair<std::string, std::string>>{
+           {"classification", "shuffled"}, {"pairs", "shuffled"}, {"classification", "bucketed"}})
     for (const char* pretraining : {"", "masked", "causal"}) {
       JobSpec job = job_of(kind, pretraining, [&order = order](TrainOptions& o) {
         o.order = order;
@@ -131,9 +132,11 @@ TEST(StageCost, TheExpectationIsTheMeanOfWhatIsExecuted) {
           executed += bench.stage.cost().part(part) / 400;
           tokens += static_cast<double>(part.tokens) / 400;
         }
-      const double expected = bench.stage.cost().expected_step(facts.train_lengths, bench.stage.objective(), facts.documents, bench.stage.spec().train);
+      const double expected =
+          bench.stage.cost().expected_step(facts.train_lengths, bench.stage.objective(), facts.documents, bench.stage.spec().train);
       EXPECT_NEAR(executed / expected, 1.0, 0.01) << kind << " " << pretraining;
-      EXPECT_NEAR(tokens / (16.0 * static_cast<double>(facts.documents) * mean_length(facts.train_lengths)), 1.0, 0.02) << kind << " " << pretraining;
+      EXPECT_NEAR(tokens / (16.0 * static_cast<double>(facts.documents) * mean_length(facts.train_lengths)), 1.0, 0.02)
+          << kind << " " << pretraining;
     }
 }
 
@@ -143,7 +146,8 @@ TEST(StageCost, PretrainingOnPairsPaysForBothDocuments) {
     const std::vector<std::pair<int64_t, int64_t>> equal_rows = {{8, 1000}};
     const double single = one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, {.batch = 16});
     const double pairs = two.stage.cost().expected_step(equal_rows, two.stage.objective(), 2, {.batch = 16});
-    const double fixed = 2 * single - one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, {.batch = 32});  // paid once a batch
+    const double fixed =
+        2 * single - one.stage.cost().expected_step(equal_rows, one.stage.objective(), 1, {.batch = 32});  // paid once a batch
     EXPECT_NEAR(pairs, 2 * single - fixed, 1e-9 * pairs) << pretraining;
   }
 }

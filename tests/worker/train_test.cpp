@@ -47,9 +47,8 @@ TEST(TrainStage, EvaluationInBetweenChangesNothing) {
   Bench with(job_of("classification", "masked")), without(job_of("classification", "masked"));
   without.train();
   const Stream mask = with.stage.rng().stream("mask");
-  with.train(1, [&] {
-    evaluate({*with.model, with.stage.objective(), at::kCPU, 1, {}}, *with.stage.task().validation, all_indices(70), mask);
-  });
+  with.train(
+      1, [&] { evaluate({*with.model, with.stage.objective(), at::kCPU, 1, {}}, *with.stage.task().validation, all_indices(70), mask); });
   EXPECT_TRUE(torch::equal(with.flat(), without.flat()));
 }
 
