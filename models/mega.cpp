@@ -5,6 +5,7 @@
 #include "models/kernels/long_convolution.h"
 #include "models/layers/chunk_attention.h"
 #include "models/layers/feed_forward.h"
+#include "models/layers/gated_update.h"
 #include "models/layers/moving_average.h"
 #include "models/layers/residual.h"
 
@@ -125,7 +126,10 @@ class MegaLayer : public Layer {
     const auto shared = torch::silu(gates[1]).split_with_sizes({z, v}, -1);
     const at::Tensor attended = chunk_attention(query_key_->forward(shared[0], 0), query_key_->forward(shared[0], 1),
                                                 torch::silu(value_->forward(n)), position_bias_->weight, real, options_.chunk_attention());
-    const at::Tensor h = drop(torch::silu(gates[2] + hidden_->forward(attended * shared[1])), residual_.dropout, is_training());
+    const at::Tensor hidden = hidden_->forward(attended * shared[1]);
+    const bool drops = residual_.dropout > 0 && is_training();
+    if (!drops && x.scalar_type() == hidden.scalar_type()) return gated_update(x, gates[0], gates[2], hidden);
+    const at::Tensor h = drop(torch::silu(gates[2] + hidden), residual_.dropout, is_training());
     return torch::lerp(x, h.to(x.scalar_type()), torch::sigmoid(gates[0]).to(x.scalar_type()));
   }
 

@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -14,23 +15,87 @@ namespace {
 constexpr double kLaplaceMean = 0.707107;
 const double kLaplaceScale = 1 / (0.282095 * std::numbers::sqrt2);
 
-/// erf(t), or (1 + erf(t)) below and on the diagonal and 0 above it where `causal`. Made by hand because it keeps one (.., S, S) tensor
-/// instead of five, and passes over it five times in both directions instead of twelve.
-class ChunkErf : public torch::autograd::Function<ChunkErf> {
+/// (erf(t) v + sum of v) / 2, or tril(1 + erf(t)) v / 2 where `causal`, with t = bias + scale q k^T: q, k, v (N, S, ..), bias (S, S).
+///
+/// Made by hand because the chunks are then taken a few at a time: what has S^2 numbers a chunk stays in the cache, and none of it is kept
+/// for the backward pass, which makes t again.
+class LaplaceAttention : public torch::autograd::Function<LaplaceAttention> {
  public:
-  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& t, bool causal) {
-    context->save_for_backward({t});
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                            const at::Tensor& bias, double scale, bool causal) {
+    context->save_for_backward({q, k, v, bias});
+    context->saved_data["scale"] = scale;
     context->saved_data["causal"] = causal;
-    const at::Tensor weight = at::erf(t);
-    return causal ? weight.add_(1).tril_() : weight;
+    at::Tensor y = at::empty({q.size(0), q.size(1), v.size(2)}, v.options());
+    Group(q, bias, scale).for_each(q, k, [&](const Part& part, at::Tensor& t) {
+      at::Tensor to = part(y);
+      if (causal) at::baddbmm_out(to, to, t.erf_().add_(1).tril_(), part(v), 0, 0.5);
+      else at::baddbmm_out(to, part(v).sum(1, true), t.erf_(), part(v), 0.5, 0.5);
+    });
+    return y;
   }
+
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
-    const at::Tensor t = context->get_saved_variables()[0];
-    // 2 / sqrt(pi) exp(-t^2) = exp(log(2 / sqrt(pi)) - t^2)
-    const at::Tensor constant = at::full({}, std::log(2 / std::sqrt(std::numbers::pi)), t.options());
-    const at::Tensor gradient = at::addcmul(constant, t, t, -1).exp_().mul_(gradients[0]);
-    return {context->saved_data["causal"].toBool() ? gradient.tril_() : gradient, at::Tensor()};
+    const auto saved = context->get_saved_variables();
+    const at::Tensor &q = saved[0], &k = saved[1], &v = saved[2], &bias = saved[3], g = gradients[0].contiguous();
+    const double scale = context->saved_data["scale"].toDouble();
+    const bool causal = context->saved_data["causal"].toBool();
+    const at::Tensor slope = at::full({}, std::log(1 / std::sqrt(std::numbers::pi)), q.options());  // erf'(t) / 2 = exp(slope - t^2)
+    at::Tensor dq = at::empty(q.sizes(), q.options()), dk = at::empty(k.sizes(), k.options()), dv = at::empty(v.sizes(), v.options());
+    at::Tensor dbias = at::zeros(bias.sizes(), bias.options());
+    const Group group(q, bias, scale);
+    at::Tensor scores = at::empty_like(group.buffer());
+    group.for_each(q, k, [&](const Part& part, at::Tensor& t) {
+      const at::Tensor gradient = part(g);
+      at::Tensor d = scores.narrow(0, 0, gradient.size(0)), to_v = part(dv), to_q = part(dq), to_k = part(dk);
+      at::erf_out(d, t);
+      if (causal) at::baddbmm_out(to_v, to_v, d.add_(1).tril_().transpose(1, 2), gradient, 0, 0.5);
+      else at::baddbmm_out(to_v, gradient.sum(1, true), d.transpose(1, 2), gradient, 0.5, 0.5);
+      at::bmm_out(d, gradient, part(v).transpose(1, 2));
+      at::addcmul_out(t, slope, t, t, -1).exp_();
+      d.mul_(t);
+      if (causal) d.tril_();
+      at::baddbmm_out(to_q, to_q, d, part(k), 0, scale);
+      at::baddbmm_out(to_k, to_k, d.transpose(1, 2), part(q), 0, scale);
+      dbias.add_(d.sum(0));
+    });
+    return {dq, dk, dv, dbias, at::Tensor(), at::Tensor()};
   }
+
+ private:
+  /// Chunks [first, first + count).
+  struct Part {
+    int64_t first, count;
+    at::Tensor operator()(const at::Tensor& x) const { return x.narrow(0, first, count); }
+  };
+
+  /// As many chunks at a time as have kNumbers scores; all of them on another device, where a call costs more than memory.
+  class Group {
+   public:
+    Group(const at::Tensor& q, const at::Tensor& bias, double scale) : bias_(bias), scale_(scale) {
+      constexpr int64_t kNumbers = int64_t{1} << 17;
+      const int64_t S = q.size(1);
+      count_ = q.is_cpu() ? std::clamp(kNumbers / (S * S), int64_t{1}, q.size(0)) : q.size(0);
+      buffer_ = at::empty({count_, S, S}, q.options());
+    }
+    const at::Tensor& buffer() const { return buffer_; }
+
+    /// Calls use(part, t), t in a buffer that the next call has again.
+    template <class Use>
+    void for_each(const at::Tensor& q, const at::Tensor& k, Use&& use) const {
+      for (int64_t first = 0; first < q.size(0); first += count_) {
+        const Part part{first, std::min(count_, q.size(0) - first)};
+        at::Tensor t = buffer_.narrow(0, 0, part.count);
+        at::baddbmm_out(t, bias_, part(q), part(k).transpose(1, 2), 1, scale_);
+        use(part, t);
+      }
+    }
+
+   private:
+    at::Tensor bias_, buffer_;
+    double scale_;
+    int64_t count_;
+  };
 };
 
 /// (S, S): positions[M - 1 + j - i].
@@ -43,17 +108,18 @@ at::Tensor distance_bias(const at::Tensor& positions, int64_t size) {
 at::Tensor laplace_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias, const at::Tensor& real,
                              bool causal) {
   const int64_t S = q.size(1);
-  at::Tensor per_key = q * (kLaplaceScale / static_cast<double>(S)), seen = v / 2;
+  double scale = kLaplaceScale / static_cast<double>(S);
+  at::Tensor per_key = q, seen = v;
   if (causal) {
     const at::Tensor count = at::arange(1, S + 1, q.options().requires_grad(false)).unsqueeze(-1);
-    per_key = q * (kLaplaceScale / count);
+    per_key = q / count;
+    scale = kLaplaceScale;
   } else if (real.defined()) {
-    per_key = q * (kLaplaceScale / real.sum(1).clamp_min(1).to(q.scalar_type())).view({-1, 1, 1});
-    seen = seen * real.unsqueeze(-1).to(v.scalar_type());  // a key of value 0 adds nothing, whatever its weight
+    per_key = q / real.sum(1).clamp_min(1).to(q.scalar_type()).view({-1, 1, 1});
+    seen = v * real.unsqueeze(-1).to(v.scalar_type());  // a key of value 0 adds nothing, whatever its weight
+    scale = kLaplaceScale;
   }
-  const at::Tensor t = at::baddbmm((bias - kLaplaceMean) * kLaplaceScale, per_key, k.transpose(1, 2));
-  const at::Tensor weighted = at::bmm(ChunkErf::apply(t, causal), seen);
-  return causal ? weighted : weighted + seen.sum(1, true);
+  return LaplaceAttention::apply(per_key, k, seen, (bias - kLaplaceMean) * kLaplaceScale, scale, causal);
 }
 
 at::Tensor softmax_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& bias, const at::Tensor& real,

@@ -75,13 +75,14 @@ def main() -> None:
         peer += ["--configuration", "s4d-image-1k", "--kernel", "fast", "--steps", str(args.steps), "--eval-every", str(args.steps // 4)]
         peer += ["--threads", str(args.threads), "--workers", "0", "--out", str(folder / "peer")]
         ratios, ours, theirs = [], [], []
-        for _ in range(args.pairs):
+        for pair in range(args.pairs):
             run = folder / "run"
             shutil.rmtree(run, ignore_errors=True)
             run.mkdir()
             shutil.copy(request, run)
-            ours.append(timed([str(args.programs / "spt-bench-worker"), "run", str(run)], environment))
-            theirs.append(timed(peer, dict(environment, **ALLOCATOR)))
+            sides = [(ours, [str(args.programs / "spt-bench-worker"), "run", str(run)], environment), (theirs, peer, dict(environment, **ALLOCATOR))]
+            for seconds, command, variables in sides if pair % 2 == 0 else reversed(sides):
+                seconds.append(timed(command, variables))
             ratios.append(theirs[-1] / ours[-1])
         low, high = median_interval(ratios)
         print(f"{args.steps} steps, {args.threads} thread(s), {args.pairs} pairs: peer {statistics.median(theirs):.1f} s, spt-bench {statistics.median(ours):.1f} s, "

@@ -3,10 +3,12 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <functional>
 
 #include "models/architecture.h"
 #include "models/kernels/ema_kernel.h"
 #include "models/layers/chunk_attention.h"
+#include "models/layers/gated_update.h"
 
 namespace spt::models {
 namespace {
@@ -107,6 +109,48 @@ TEST(ChunkAttention, EqualsTheEquationsPairByPair) {
             EXPECT_LT(largest_difference(got[i], want[i]), 1e-12) << "laplace " << laplace << " causal " << causal << " padded " << padded
                                                                   << " L=" << length << " chunk " << chunk << " " << i;
         }
+}
+
+TEST(ChunkAttention, ManyChunksAreAsEachOfThemAlone) {  // more than are taken at a time
+  constexpr int64_t kChunk = 64, kChunks = 70;
+  torch::manual_seed(7);
+  std::vector<at::Tensor> in = {normal({1, kChunks * kChunk, 3}), normal({1, kChunks * kChunk, 3}), normal({1, kChunks * kChunk, 4}),
+                                normal({2 * kChunk - 1})};
+  const at::Tensor weight = normal({1, kChunks * kChunk, 4});
+  const auto results = [&](const std::function<at::Tensor()>& attend) {
+    for (at::Tensor& x : in) x = x.detach().requires_grad_();
+    const at::Tensor y = attend();
+    (y * weight).sum().backward();
+    return std::vector<at::Tensor>{y.detach(), in[0].grad(), in[1].grad(), in[2].grad(), in[3].grad()};
+  };
+  for (const bool causal : {false, true}) {
+    const ChunkAttention o = {kChunk, true, causal};
+    const auto got = results([&] { return chunk_attention(in[0], in[1], in[2], in[3], {}, o); });
+    const auto want = results([&] {
+      std::vector<at::Tensor> rows;
+      for (int64_t i = 0; i < kChunks; ++i) {
+        const auto part = [&](const at::Tensor& x) { return x.narrow(1, i * kChunk, kChunk); };
+        rows.push_back(chunk_attention(part(in[0]), part(in[1]), part(in[2]), in[3], {}, o));
+      }
+      return torch::cat(rows, 1);
+    });
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(largest_difference(got[i], want[i]), 1e-12) << causal << " " << i;
+  }
+}
+
+TEST(GatedUpdate, EqualsOneOperationAfterTheOther) {
+  torch::manual_seed(8);
+  const at::Tensor both = normal({3, 400, 100}), weight = normal({3, 400, 40});  // more rows than are taken at a time
+  const auto results = [&](const auto& update) {
+    torch::manual_seed(9);
+    std::vector<at::Tensor> in = {normal({3, 400, 40}), both.narrow(2, 0, 40), both.narrow(2, 60, 40), normal({3, 400, 40})};
+    for (at::Tensor& x : in) x = x.detach().requires_grad_();
+    const at::Tensor y = update(in[0], in[1], in[2], in[3]);
+    (y * weight).sum().backward();
+    return std::vector<at::Tensor>{y.detach(), in[0].grad(), in[1].grad(), in[2].grad(), in[3].grad()};
+  };
+  const auto got = results(gated_update), want = results(gated_update_naive);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_LT(largest_difference(got[i], want[i]), 1e-13) << i;
 }
 
 TEST(ChunkAttention, IsNotThatOfAnotherChunk) {  // the comparison above can fail
