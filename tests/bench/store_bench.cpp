@@ -5,6 +5,8 @@
 
 #include "harness/base/error.h"
 #include "harness/base/hash.h"
+#include "reports/curves.h"
+#include "reports/report.h"
 #include "results/journal.h"
 #include "results/store.h"
 
@@ -97,7 +99,7 @@ void BM_ResultsOf10kJobs(benchmark::State& state) {
 }
 BENCHMARK(BM_ResultsOf10kJobs)->Unit(benchmark::kMillisecond);
 
-/// What a report reads; its target of < 1 s includes the tables and plots.
+/// What a report reads.
 void BM_ReadReportOf1MMetrics(benchmark::State& state) {
   const std::filesystem::path& file = metrics_1m().path();
   for (auto _ : state) {
@@ -108,6 +110,20 @@ void BM_ReadReportOf1MMetrics(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 1000000);
 }
 BENCHMARK(BM_ReadReportOf1MMetrics)->Unit(benchmark::kMillisecond);
+
+/// All of `spt-bench report --out`: reading, tables, figures of 50 tasks (argument 1; drawn by gnuplot) or none (0), files. Target: < 1 s.
+void BM_WriteReportOf1MMetrics(benchmark::State& state) {
+  const std::filesystem::path& file = metrics_1m().path();
+  const std::filesystem::path folder = file.string() + ".report";
+  for (auto _ : state) {
+    const Store store(file, Store::Mode::kReadOnly);
+    reports::ReportInput input{.matrix = store.matrices().front(), .rows = store.results("bench"), .curves = {}};
+    if (state.range(0) == 1) input.curves = store.curves("bench", reports::drawn_curves(input.rows));
+    reports::write_report(reports::build_report(input, {.figures = state.range(0) == 1}), folder);
+  }
+  std::filesystem::remove_all(folder);
+}
+BENCHMARK(BM_WriteReportOf1MMetrics)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 /// items_per_second: journal lines of one job at a time, each ingest a transaction, text included.
 void BM_IngestJournals(benchmark::State& state) {
