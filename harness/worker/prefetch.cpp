@@ -8,11 +8,6 @@
 #include "harness/base/error.h"
 
 namespace spt::worker {
-namespace {
-
-constexpr int64_t kSpare = 3;  // steps ready beside those being made: a thread that is late for one step is not waited for
-
-}  // namespace
 
 Sampler::Permutation Sampler::permutation(uint64_t epoch) const {
   constexpr size_t kKept = 4;  // threads work ahead by a few batches: at most the ends of two epochs
@@ -79,7 +74,7 @@ Prefetcher::~Prefetcher() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
+  room_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -96,14 +91,14 @@ void Prefetcher::work() {
   omp_set_num_threads(1);  // so that this stands: no second team of threads beside the one that computes
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || claimed_ >= last_ || claimed_ < next_ + ahead_; });
+    room_.wait(lock, [this] { return stopping_ || claimed_ >= last_ || claimed_ < next_ + ahead_; });
     if (stopping_ || claimed_ >= last_) return;
     const int64_t step = claimed_++;
     lock.unlock();
     Made made = make_one(step);
     lock.lock();
     ready_.emplace(step, std::move(made));
-    changed_.notify_all();
+    arrived_.notify_one();
   }
 }
 
@@ -111,11 +106,12 @@ Parts Prefetcher::next() {
   SPT_CHECK(next_ < last_, "asked for step {} of {}", next_, last_);
   if (threads_.empty()) return make_(next_++);
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ready_.contains(next_); });
+  arrived_.wait(lock, [this] { return ready_.contains(next_); });
   Made made = std::move(ready_.extract(next_).mapped());
   ++next_;
+  const bool refill = claimed_ - next_ <= ahead_ / 2;
   lock.unlock();
-  changed_.notify_all();
+  if (refill) room_.notify_all();  // seldom: a thread that wakes up may take this one's core
   if (made.error) std::rethrow_exception(made.error);
   return std::move(made.parts);
 }

@@ -62,6 +62,9 @@ using Parts = std::vector<protocols::Prepared>;
 /// its step. The destructor stops promptly: it waits at most for the parts being made.
 class Prefetcher {
  public:
+  /// Steps that may be ready beside one that each thread makes: a thread that is late for some steps is not waited for.
+  static constexpr int64_t kSpare = 7;
+
   /// `make` is called from several threads at once, and must be a function of its argument.
   Prefetcher(int64_t first, int64_t last, int64_t threads, std::function<Parts(int64_t)> make);
   ~Prefetcher();
@@ -86,7 +89,7 @@ class Prefetcher {
   bool stopping_ = false;
   std::map<int64_t, Made> ready_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable room_, arrived_;  ///< for the threads; for next()
   std::vector<std::thread> threads_;
 };
 
