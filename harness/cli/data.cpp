@@ -93,7 +93,7 @@ void add_data(CLI::App& app, Context& context) {
   verify->callback([flags, say, &context] { context.exit_code = formats::verify_data(data_root(flags->root), flags->tasks, say) ? 0 : 1; });
   CLI::App* fetch = data_command(*verb, *flags, "fetch", "Download and verify; goes on where it was cut");
   fetch->add_option("tasks", flags->tasks, "fashion, image")->required();
-  fetch->add_option("--from", flags->from, "URL of a mirror, or a folder with the files");
+  fetch->add_option("--mirror,--from", flags->from, "URL of a mirror, or a folder with the files");
   fetch->callback([flags, say] { formats::fetch_data(data_root(flags->root), flags->tasks, flags->from, say); });
   add_make(*verb, flags, say);
   add_show(*verb, flags, say);

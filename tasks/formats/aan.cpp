@@ -173,7 +173,8 @@ AanData read_scisummnet(const std::filesystem::path& place) {
     return collector.finish();
   }
   std::map<std::string, std::string> papers;
-  visit_archive(place, [&](std::string_view path, const std::function<std::string()>& read) {
+  constexpr ArchiveLimits kLimits = {.file_bytes = int64_t{1} << 26, .total_bytes = int64_t{1} << 31};
+  visit_archive(place, kLimits, [&](std::string_view path, const std::function<std::string()>& read) {
     const std::filesystem::path inside(path);
     const std::string name = inside.filename().string();
     if (inside.parent_path().filename() == "papers" && inside.extension() == ".txt") {

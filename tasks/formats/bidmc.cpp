@@ -159,7 +159,8 @@ BidmcRecordings read_bidmc(const std::filesystem::path& place) {
       if (entry.is_regular_file()) collector.add(entry.path().filename().string(), [&] { return read_file(entry.path()); });
     if (problem) throw DataError("'{}': cannot be read ({})", place.string(), problem.message());
   } else {
-    visit_archive(place, [&](std::string_view path, const std::function<std::string()>& read) {
+    constexpr ArchiveLimits kLimits = {.file_bytes = int64_t{1} << 26, .total_bytes = int64_t{1} << 30};
+    visit_archive(place, kLimits, [&](std::string_view path, const std::function<std::string()>& read) {
       collector.add(std::filesystem::path(path).filename().string(), read);
     });
   }

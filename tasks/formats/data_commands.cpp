@@ -31,6 +31,9 @@ struct DataSource {
 
 void list_manifest(const Manifest& manifest, const std::filesystem::path& root, const LineSink& say) {
   say(fmt::format("{}: {}; {}", manifest.task, manifest.title, manifest.source));
+  int64_t bytes = 0;
+  for (const OfficialFile& file : manifest.files) bytes += file.bytes;
+  say(fmt::format("  official: {} files, {} bytes; licence: {}", manifest.files.size(), bytes, manifest.licence));
   const auto folder = data_folder(manifest, root);
   const auto there = [&](const OfficialFile& file) { return folder && find_packed(*folder, file.name).has_value(); };
   const auto present = std::count_if(manifest.files.begin(), manifest.files.end(), there);
@@ -86,7 +89,9 @@ bool listops_present(const std::filesystem::path& root) {
 }
 
 void list_listops(const std::filesystem::path& root, const LineSink& say) {
-  say("listops: generated when it is trained on; files are needed for the option source = \"lra\" only");
+  say("listops: ListOps; Nangia and Bowman 2018, Long Range Arena (arXiv:2011.04006)");
+  say("  official: 96,000 train, 2,000 validation and 2,000 test expressions in 3 files; licence: Apache 2.0 (generator)");
+  say("  generated when it is trained on; files are needed for the option source = \"lra\" only");
   for (const std::string_view split : kListopsSplits) {
     const std::filesystem::path file = listops_file(root / "listops", split);
     say(fmt::format("  {} {}", std::filesystem::exists(file) ? "there" : "missing", file.string()));
@@ -103,7 +108,11 @@ bool verify_listops(const std::filesystem::path& root, const LineSink& say) {
   for (const std::string_view split : kListopsSplits) {
     try {
       const ListopsExamples examples = read_listops_file(listops_file(root / "listops", split));
-      say(fmt::format("listops: {}: {} expressions, every label is the value of its expression", split, examples.size()));
+      constexpr ListopsCounts kOfficial;
+      const int64_t official = split == "train" ? kOfficial.train : split == "test" ? kOfficial.test : kOfficial.validation;
+      say(fmt::format("listops: {}: {} expressions, every label is the value of its expression{}", split, examples.size(),
+                      examples.size() == official ? "" : fmt::format("; Long Range Arena has {}", official)));
+      whole = whole && examples.size() == official;
     } catch (const Error& e) {  // a verdict on this file: the others are still looked at
       say(fmt::format("listops: {}", e.what()));
       whole = false;

@@ -32,7 +32,8 @@ void place_file(const std::filesystem::path& source, const std::filesystem::path
 /// Writes those members of a tar archive whose base names are wanted, each verified.
 void unpack_archive(const std::filesystem::path& file, const std::filesystem::path& folder, const Manifest& manifest,
                     std::set<std::string> wanted) {
-  visit_archive(file, [&](std::string_view path, const std::function<std::string()>& read) {
+  constexpr ArchiveLimits kLimits = {.file_bytes = int64_t{1} << 28, .total_bytes = int64_t{1} << 31};
+  visit_archive(file, kLimits, [&](std::string_view path, const std::function<std::string()>& read) {
     const std::string name = std::filesystem::path(path).filename().string();
     if (!wanted.contains(name)) return;
     const std::string content = read();
@@ -93,7 +94,7 @@ class Fetcher {
       }
     }
     const std::string package = manifest_.package.empty() ? "" : fmt::format(", or install the package {}", manifest_.package);
-    throw DataError("{}: could not get {}:\n  {}\nWithout a network: bring {} from elsewhere and give `--from FOLDER`{}", manifest_.task,
+    throw DataError("{}: could not get {}:\n  {}\nWithout a network: bring {} from elsewhere and give `--mirror FOLDER`{}", manifest_.task,
                     download.name, fmt::join(failures, "\n  "), download.name, package);
   }
 

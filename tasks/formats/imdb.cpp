@@ -109,7 +109,8 @@ ImdbData read_imdb_folder(const std::filesystem::path& folder) {
 
 ImdbData read_imdb_archive(const std::filesystem::path& archive) {
   ImdbCollector collector(fmt::format("'{}'", archive.string()));
-  visit_archive(archive, [&](std::string_view path, const std::function<std::string()>& read) {
+  constexpr ArchiveLimits kLimits = {.file_bytes = int64_t{1} << 20, .total_bytes = int64_t{1} << 30};
+  visit_archive(archive, kLimits, [&](std::string_view path, const std::function<std::string()>& read) {
     const std::filesystem::path inside(path);
     const std::filesystem::path part = inside.parent_path();
     const std::filesystem::path top = part.parent_path().parent_path();

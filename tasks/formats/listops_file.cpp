@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <fstream>
-#include <istream>
 
 #include "harness/base/error.h"
+#include "harness/base/file.h"
 #include "tasks/formats/listops.h"
 
 namespace spt::formats {
@@ -57,21 +57,20 @@ std::vector<size_t> argument_counts(std::span<const uint8_t> tokens) {
   return counts;
 }
 
-void write_listops(const ListopsExamples& examples, const std::filesystem::path& file) {
-  const std::filesystem::path partial = file.string() + ".partial";
-  std::ofstream output(partial, std::ios::binary);
+std::string file_text(const ListopsExamples& examples) {
   // Python's csv module, which wrote the official files, ends lines with CR LF.
-  output << kListopsHeader << "\r\n";
-  for (int64_t i = 0; i < examples.size() && output; ++i) {
-    output << format_listops(examples.tokens(i)) << '\t' << examples.label(i) << "\r\n";
-  }
-  output.close();
-  std::error_code problem;
-  if (output) std::filesystem::rename(partial, file, problem);
-  if (!output || problem) {
-    std::filesystem::remove(partial, problem);
-    throw Error("cannot write '{}': is the folder writable, and the disk not full?", file.string());
-  }
+  std::string text = fmt::format("{}\r\n", kListopsHeader);
+  for (int64_t i = 0; i < examples.size(); ++i) text += fmt::format("{}\t{}\r\n", format_listops(examples.tokens(i)), examples.label(i));
+  return text;
+}
+
+/// Leaves a file alone that holds just this; another one may be the official data, or cost its maker hours.
+void write_listops(const ListopsExamples& examples, const std::filesystem::path& file) {
+  const std::string text = file_text(examples);
+  if (!std::filesystem::exists(file)) return write_file_atomically(file, text);
+  if (read_file(file) != text)
+    throw Error("'{}' exists and holds other expressions than these options and this seed give: move it away, or choose another --data",
+                file.string());
 }
 
 }  // namespace

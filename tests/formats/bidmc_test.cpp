@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 
 #include "tasks/formats/archive.h"
 #include "tasks/formats/npy.h"
@@ -164,18 +165,20 @@ TEST(TargetScaling, MapsTheTrainTargetsToMinusOneAndOne) {
 }
 
 /// Writes an archive of one entry.
-void pack_entry(const std::filesystem::path& file, const std::string& name, const std::string& content, const std::string& hardlink = "") {
+void pack_entry(const std::filesystem::path& file, const std::string& name, const std::string& content, const std::string& hardlink = "",
+                const std::string& symlink = "") {
   archive* writer = archive_write_new();
   archive_write_set_format_pax_restricted(writer);
   ASSERT_EQ(archive_write_open_filename(writer, file.c_str()), ARCHIVE_OK);
   archive_entry* entry = archive_entry_new();
   archive_entry_set_pathname(entry, name.c_str());
-  archive_entry_set_filetype(entry, AE_IFREG);
+  archive_entry_set_filetype(entry, symlink.empty() ? AE_IFREG : AE_IFLNK);
   archive_entry_set_perm(entry, 0644);
-  archive_entry_set_size(entry, hardlink.empty() ? static_cast<la_int64_t>(content.size()) : 0);
+  archive_entry_set_size(entry, hardlink.empty() && symlink.empty() ? static_cast<la_int64_t>(content.size()) : 0);
   if (!hardlink.empty()) archive_entry_set_hardlink(entry, hardlink.c_str());
+  if (!symlink.empty()) archive_entry_set_symlink(entry, symlink.c_str());
   ASSERT_EQ(archive_write_header(writer, entry), ARCHIVE_OK);
-  if (hardlink.empty()) archive_write_data(writer, content.data(), content.size());
+  if (hardlink.empty() && symlink.empty()) archive_write_data(writer, content.data(), content.size());
   archive_entry_free(entry);
   archive_write_close(writer);
   archive_write_free(writer);
@@ -183,15 +186,31 @@ void pack_entry(const std::filesystem::path& file, const std::string& name, cons
 
 TEST(Archive, RefusesPathsThatLeadOutAndLinks) {
   const TemporaryFolder root;
-  const auto error = [&](const std::string& name, const std::string& hardlink = "") {
-    pack_entry(root.path / "a.tar", name, "x", hardlink);
-    return message_of<DataError>([&] { visit_archive(root.path / "a.tar", [](std::string_view, const auto& read) { read(); }); });
+  const auto error = [&](const std::string& name, const std::string& hardlink = "", const std::string& symlink = "") {
+    pack_entry(root.path / "a.tar", name, "x", hardlink, symlink);
+    return message_of<DataError>([&] { visit_archive(root.path / "a.tar", {1, 1}, [](std::string_view, const auto& read) { read(); }); });
   };
   EXPECT_EQ(error("folder/file.txt"), "");
   EXPECT_THAT(error("../file.txt"), AllOf(HasSubstr("a.tar"), HasSubstr("leads out of the archive")));
   EXPECT_THAT(error("folder/../../file.txt"), HasSubstr("leads out"));
   EXPECT_THAT(error("/etc/passwd"), HasSubstr("leads out"));
   EXPECT_THAT(error("folder/file.txt", "/etc/passwd"), HasSubstr("is a link"));
+  EXPECT_THAT(error("folder/file.txt", "", "other.txt"), HasSubstr("is a link"));
+  EXPECT_THAT(error("../file.txt", "", "other.txt"), HasSubstr("leads out"));
+}
+
+TEST(Archive, RefusesMoreThanSuchDataHave) {
+  const TemporaryFolder root;
+  pack_entry(root.path / "a.tar", "a/b.txt", std::string(1000, 'x'));
+  const auto error = [&](const ArchiveLimits& limits) {
+    return message_of<DataError>([&] { visit_archive(root.path / "a.tar", limits, [](std::string_view, const auto& read) { read(); }); });
+  };
+  EXPECT_EQ(error({1000, 1000}), "");
+  EXPECT_THAT(error({999, 1000}), AllOf(HasSubstr("'a/b.txt' has more than 999 bytes"), HasSubstr("a.tar")));
+  EXPECT_THAT(error({1000, 999}), HasSubstr("more than 999 bytes"));
+  const std::string whole = read_file(root.path / "a.tar");
+  std::ofstream(root.path / "a.tar", std::ios::binary) << whole.substr(0, 700);
+  EXPECT_THAT(error({1000, 1000}), AllOf(HasSubstr("cannot be read"), HasSubstr("(after 700 bytes)")));
 }
 
 TEST(DataBidmc, TheReleaseIsTheOfficialOne) {

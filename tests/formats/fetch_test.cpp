@@ -250,7 +250,7 @@ TEST(Fetch, FailureListsEveryPlaceAndTheWayOut) {
   Manifest manifest = gzip_manifest({"http://no-such-host.invalid/", empty.url()});
   manifest.package = "dataset-toy";
   EXPECT_THAT(message_of<DataError>([&] { fetch(manifest, root.path, {}); }),
-              ::testing::AllOf(HasSubstr("no-such-host.invalid"), HasSubstr("404"), HasSubstr("--from FOLDER"), HasSubstr("dataset-toy")));
+              ::testing::AllOf(HasSubstr("no-such-host.invalid"), HasSubstr("404"), HasSubstr("--mirror FOLDER"), HasSubstr("dataset-toy")));
 }
 
 TEST(Fetch, WrongContentNeverLands) {

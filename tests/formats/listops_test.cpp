@@ -316,6 +316,10 @@ TEST(ListopsFile, WritesTheOfficialLayout) {
   ASSERT_EQ(read.size(), 6);
   for (int64_t i = 0; i < read.size(); ++i) EXPECT_EQ(plain_text(read.tokens(i)), plain_text(made.tokens(i)));
   EXPECT_THROW(make_listops_files(kShort, {20, 5, 6}, files[0]), Error) << "a file is no folder";
+  EXPECT_EQ(make_listops_files(kShort, {20, 5, 6}, folder), files) << "the same again changes nothing";
+  const std::string train = read_file(files[0]);
+  EXPECT_THROW(make_listops_files(kShort, {21, 5, 6}, folder), Error) << "nothing is written over";
+  EXPECT_EQ(read_file(files[0]), train);
 }
 
 TEST(ListopsVocabulary, IdsAreThoseOfTheTokenizersSpelling) {
