@@ -17,16 +17,22 @@ namespace fs = std::filesystem;
 
 const std::vector<Split> kSplits = {Split::kTrain, Split::kValidation, Split::kTest};
 
-/// Options that keep a task small: few examples, and part of its data is enough.
-OptionMap small_options(const Task& task, int64_t train_examples = 120) {
-  OptionMap options;
+/// Smaller data that stand in for the official ones where those are not.
+OptionMap stand_in(const std::string& task) {
+  if (task == "retrieval") return {{"source", std::string("scisummnet")}};
+  if (task == "speech") return {{"release", std::string("v0.01")}, {"words", std::string("down eight five go left one right up zero")}};
+  return {};
+}
+
+/// Options that keep a task small, 0: all its examples; part of its data is enough. They begin with `options`.
+OptionMap small_options(const Task& task, OptionMap options, int64_t train_examples = 120) {
   const auto set = [&](const std::string& name, const OptionValue& value) {
     for (const OptionSchema& option : task.options)
-      if (option.name == name) options[name] = value;
+      if (option.name == name && train_examples > 0) options[name] = value;
   };
   set("train_examples", train_examples);
-  set("validation_examples", int64_t{30});
-  set("test_examples", int64_t{30});
+  set("validation_examples", int64_t{20});
+  set("test_examples", int64_t{20});
   OptionMap partial = options;
   for (const OptionSchema& option : task.options)
     if (option.name == "partial") partial["partial"] = true;
@@ -111,15 +117,24 @@ class EveryTask : public testing::TestWithParam<std::string> {
   void SetUp() override {
     try {
       opened_ = open(120, 1);
-    } catch (const DataError& absent) {
-      GTEST_SKIP() << absent.what();
+    } catch (const DataError&) {
+      start_ = stand_in(GetParam());
+      try {
+        opened_ = open(120, 1);
+      } catch (const DataError& absent) {
+        GTEST_SKIP() << absent.what();
+      }
     }
   }
+  OptionMap options(int64_t train_examples) const { return small_options(find_task(GetParam()), start_, train_examples); }
   OpenedTask open(int64_t train_examples, uint64_t seed) const {
     const Task& task = find_task(GetParam());
-    return task.open(complete(task.options, small_options(task, train_examples), task.name), data_folder(), Rng(seed).stream("subset"));
+    return task.open(complete(task.options, options(train_examples), task.name), data_folder(), Rng(seed).stream("subset"));
   }
   OpenedTask opened_;
+
+ private:
+  OptionMap start_;
 };
 
 TEST_P(EveryTask, HasBatchesOfTheShapesThatItsFactsState) {
@@ -167,16 +182,18 @@ TEST_P(EveryTask, ExampleIdsAreUniqueOverItsSplits) {
   EXPECT_EQ(static_cast<int64_t>(ids.size()), examples);
 }
 
-/// Real data hold some exact duplicates; docs/tasks.md lists which, and the notes count them.
+/// Whole splits of real data, which hold some exact duplicates: docs/tasks.md lists which, and the notes count them. Of generated data a
+/// part.
 TEST_P(EveryTask, NoExampleIsInTwoSplitsUnlessTheTaskSaysSo) {
+  const OpenedTask opened = options(120).contains("partial") ? open(0, 1) : open(400, 1);
   std::map<std::string, Split> seen;
   int64_t shared = 0;
   for (const Split split : kSplits)
-    for (int64_t i = 0; i < split_of(opened_, split).size(); ++i) {
-      const auto [at, fresh] = seen.emplace(content(split_of(opened_, split), i), split);
+    for (int64_t i = 0; i < split_of(opened, split).size(); ++i) {
+      const auto [at, fresh] = seen.emplace(content(split_of(opened, split), i), split);
       shared += !fresh && at->second != split;
     }
-  EXPECT_TRUE(shared == 0 || (!find_task(GetParam()).leaks.empty() && !opened_.notes.empty())) << shared << " examples are in two splits";
+  EXPECT_TRUE(shared == 0 || (!find_task(GetParam()).leaks.empty() && !opened.notes.empty())) << shared << " examples are in two splits";
 }
 
 TEST_P(EveryTask, SubsetsOfASeedAreNested) {
