@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "harness/base/error.h"
@@ -16,12 +17,23 @@ constexpr size_t kMaxHeader = 100'000'000;  // the format's own limit
 
 using ByteRange = std::pair<uint64_t, uint64_t>;
 
+/// A list of whole numbers, no other: a fraction or 1e30 would be converted in silence.
+template <class Integer>
+std::vector<Integer> integers(JsonReader& reader, const char* key) {
+  const nlohmann::json& list = reader.at(key);
+  const bool whole = list.is_array() && std::all_of(list.begin(), list.end(), [](const auto& n) {
+                       return std::is_signed_v<Integer> ? n.is_number_integer() : n.is_number_unsigned();
+                     });
+  if (!whole) throw Error("{}: {} is no list of whole numbers{}", reader.where(), key, std::is_signed_v<Integer> ? "" : " of at least 0");
+  return reader.get<std::vector<Integer>>(key);
+}
+
 RawTensor read_tensor(const nlohmann::json& entry, std::string_view data, const std::string& where, std::vector<ByteRange>& ranges) {
   JsonReader reader(entry, where);
   RawTensor tensor;
   tensor.dtype = reader.get<std::string>("dtype");
-  tensor.shape = reader.get<std::vector<int64_t>>("shape");
-  const auto range = reader.get<std::vector<uint64_t>>("data_offsets");
+  tensor.shape = integers<int64_t>(reader, "shape");
+  const auto range = integers<uint64_t>(reader, "data_offsets");
   reader.finish();
   if (range.size() != 2 || range[0] > range[1] || range[1] > data.size())
     throw Error("{}: data_offsets lie outside the file ({} bytes of data)", where, data.size());
